@@ -1,0 +1,1 @@
+"""Brokers: the embedded NATS servers, their wire protocol, and what is kept in them."""

@@ -1,0 +1,1 @@
+"""Which processing node works on which slice, and how a slice changes hands."""

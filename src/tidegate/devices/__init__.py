@@ -1,0 +1,1 @@
+"""What a device uses to send readings, and simulated fleets of devices."""

@@ -1,0 +1,1 @@
+"""Frozen values of the domain. This package imports nothing else of Tidegate's."""

@@ -1,0 +1,1 @@
+"""Spark, and nothing but Spark: from slices of the log to Delta tables."""
