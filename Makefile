@@ -1,0 +1,38 @@
+# Everything a contributor runs. `make setup` needs Python 3.11 or later and nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint bench lock clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.complete ## a virtual environment in .venv/ with everything from the lock file
+
+.venv/.complete: requirements.lock pyproject.toml
+	@echo "Setting up .venv (about 600 MB, once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: lint ## lint and all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: setup ## ruff, mypy and the layer rule
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: setup ## every benchmark, as ratios to a peer in the same run
+	@for name in pipeline moves crashes; do $(BIN)/tidegate bench $$name || exit $$?; done
+
+lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --upgrade --extra dev --generate-hashes --allow-unsafe --strip-extras \
+	  --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+	  --output-file requirements.lock pyproject.toml
+
+clean: ## remove what setup and tests left behind
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build
