@@ -45,13 +45,14 @@ class Wire:
     """One connection. Not for sharing between threads."""
 
     def __init__(self, urls: Sequence[str], *, timeout_s: float = 5.0, name: str = "tidegate") -> None:
-        self._urls = itertools.cycle(urls)
-        self._url_count = len(urls)
+        self.urls = tuple(urls)
+        self.identity = secrets.token_hex(8)
+        self._next_url = itertools.cycle(self.urls)
         self._timeout_s = timeout_s
         self._name = name
         self._socket: socket.socket | None = None
         self._buffer = b""
-        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
+        self._inbox = f"_INBOX.{self.identity}"
         self._serial = itertools.count(2)
 
     def __enter__(self) -> "Wire":
@@ -73,7 +74,7 @@ class Wire:
         if self._socket is not None:
             return self._socket
         failures = []
-        for url in itertools.islice(self._urls, self._url_count):
+        for url in itertools.islice(self._next_url, len(self.urls)):
             try:
                 self._socket = self._open(url)
             except (OSError, BrokerUnavailableError) as error:
@@ -147,23 +148,15 @@ class Wire:
             raise BrokerUnavailableError("The broker closed the connection.")
         self._buffer += chunk
 
-    def chunks(self, deadline: float) -> Iterator[bytes]:
-        """Whole frames, many at a time, for bulk parsing: bytes end at a frame boundary only if the server's do.
+    def take(self, deadline: float) -> bytes:
+        """Everything that has arrived, after waiting for something new. Hand back an incomplete tail with ``keep``."""
+        self.connection()
+        self._fill(deadline)
+        data, self._buffer = self._buffer, b""
+        return data
 
-        The caller hands back what it could not use with ``keep``.
-        """
-        while True:
-            self.connection()
-            if not self._buffer:
-                self._fill(deadline)
-            data, self._buffer = self._buffer, b""
-            yield data
-
-    def keep(self, rest: bytes, deadline: float | None = None) -> None:
-        """Hand back an incomplete tail, and wait for more of it if a deadline is given."""
+    def keep(self, rest: bytes) -> None:
         self._buffer = rest + self._buffer
-        if deadline is not None:
-            self._fill(deadline)
 
     def frames(self, deadline: float) -> Iterator[Frame]:
         """Messages one by one. Raises TimeoutError at the deadline."""
@@ -236,6 +229,8 @@ class Wire:
             inbox = self.inbox()
             waiting[inbox.encode()] = index
             data.append(encode_publish(subject, payload, reply=inbox, headers=headers))
+        if not data:
+            return []
         replies: dict[int, Frame] = {}
         self.send(b"".join(data))
         deadline = time.monotonic() + (timeout_s or self._timeout_s)

@@ -1,0 +1,117 @@
+"""The configuration text of one embedded NATS server: pure, so that it can be read and tested by itself."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.brokers.settings import BrokerSettings
+
+HOST = "127.0.0.1"
+ACCOUNT = "TELEMETRY"
+DEVICE_USER = "device"
+PIPELINE_USER = "pipeline"
+SYSTEM_USER = "system"
+CONTROL_USER = "control"
+ROUTE_USER = "route"
+
+# Devices live on ordinary topics. The log, the knowledge, the slices and what the server keeps of MQTT are
+# none of theirs: a device that could publish there would forge acknowledged messages or delete streams.
+DEVICE_DENIED = (
+    "$JS.>",
+    "$KV.>",
+    "$O.>",
+    "$SYS.>",
+    "tg.>",
+    "_INBOX.>",
+)
+# The server subscribes to ``$MQTT.sub`` and ``$MQTT.deliver`` with the rights of the device whose session it is.
+DEVICE_MAY_NOT_PUBLISH = (*DEVICE_DENIED, "$MQTT.>")
+DEVICE_MAY_NOT_SUBSCRIBE = (
+    *DEVICE_DENIED,
+    "$MQTT.msgs.>",
+    "$MQTT.rmsgs.>",
+    "$MQTT.sess.>",
+    "$MQTT.qos2.>",
+    "$MQTT.out.>",
+)
+
+
+class NodePorts(msgspec.Struct, frozen=True, kw_only=True):
+    client: int
+    monitor: int
+    mqtt: int = 0
+    route: int = 0
+
+
+class Passwords(msgspec.Struct, frozen=True, kw_only=True):
+    device: str
+    pipeline: str
+    system: str
+    control: str
+    route: str
+
+
+def broker_config(
+    index: int, ports: tuple[NodePorts, ...], passwords: Passwords, settings: BrokerSettings, store: str
+) -> str:
+    """Broker ``index`` of a cluster that has one node per entry of ``ports``."""
+    own = ports[index]
+    config = _common(f"broker-{index + 1}", own, store, settings.disk_bytes_max)
+    if settings.durability == "power-loss":
+        config["jetstream"]["sync_interval"] = "always"
+    # Said, not guessed: a server that sees one peer when the first client connects would keep two copies for ever.
+    config["mqtt"] = {"host": HOST, "port": own.mqtt, "stream_replicas": len(ports)}
+    publish, subscribe = {"deny": list(DEVICE_MAY_NOT_PUBLISH)}, {"deny": list(DEVICE_MAY_NOT_SUBSCRIBE)}
+    config["accounts"] = {
+        ACCOUNT: {
+            "jetstream": "enabled",
+            "users": [
+                {"user": PIPELINE_USER, "password": passwords.pipeline},
+                {
+                    "user": DEVICE_USER,
+                    "password": passwords.device,
+                    "permissions": {"publish": publish, "subscribe": subscribe},
+                },
+            ],
+        },
+        "SYS": {"users": [{"user": SYSTEM_USER, "password": passwords.system}]},
+    }
+    config["system_account"] = "SYS"
+    if len(ports) > 1:
+        routes = [
+            f"nats://{ROUTE_USER}:{passwords.route}@{HOST}:{peer.route}"
+            for number, peer in enumerate(ports)
+            if number != index
+        ]
+        config["cluster"] = {
+            "name": "tidegate",
+            "host": HOST,
+            "port": own.route,
+            "authorization": {"user": ROUTE_USER, "password": passwords.route},
+            "routes": routes,
+        }
+    return json.dumps(config, indent=2)
+
+
+def control_config(ports: NodePorts, passwords: Passwords, store: str) -> str:
+    """The control bus: a server of its own, so that a flood of readings never delays a decision."""
+    config = _common("control", ports, store, 1024**3)
+    config["authorization"] = {"user": CONTROL_USER, "password": passwords.control}
+    return json.dumps(config, indent=2)
+
+
+def _common(name: str, ports: NodePorts, store: str, disk_bytes_max: int) -> dict[str, Any]:
+    return {
+        "server_name": name,
+        "host": HOST,
+        "port": ports.client,
+        "http": f"{HOST}:{ports.monitor}",
+        "jetstream": {
+            "store_dir": store,
+            "max_memory_store": 64 * 1024**2,
+            "max_file_store": disk_bytes_max,
+            # A QoS 1 subscription is a consumer: the default would refuse the 1,001st of a stream.
+            "limits": {"default_max_consumers": 20_000},
+        },
+    }

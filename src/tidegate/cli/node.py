@@ -1,0 +1,36 @@
+"""``tidegate node``: one processing node, until stopped."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidegate.settings import load
+
+
+def run(
+    name: Annotated[str | None, typer.Option(help="A name no other node has.")] = None,
+    state: Annotated[Path, typer.Option(help="Directory of the running installation.")] = Path(".tidegate"),
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    cost_us_per_record: Annotated[float | None, typer.Option(help="Time each record takes on its core.")] = None,
+) -> None:
+    """Run one processing node: a Spark query over the slices that are assigned to it.
+
+    Examples:
+
+      tidegate node --name node-2
+
+      tidegate node --name slow --cost-us-per-record 500
+    """
+    from tidegate.pipeline.node import Node  # noqa: PLC0415 - Spark is slow to import, and only this command needs it
+
+    settings = load(config)
+    given = {"name": name, "cost_us_per_record": cost_us_per_record}
+    changed = msgspec.structs.replace(settings.node, **{key: value for key, value in given.items() if value is not None})
+    node = Node(state, changed, lambda line: print(line, file=sys.stderr, flush=True), fsync=settings.durable)  # noqa: T201
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: node.stop())
+    node.run()

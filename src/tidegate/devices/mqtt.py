@@ -1,0 +1,216 @@
+"""The client's half of MQTT 3.1.1 without IO: packets are encoded to bytes, bytes are decoded to events.
+
+A publisher needs little of the protocol: CONNECT, PUBLISH at QoS 0 and 1, PINGREQ and DISCONNECT go out;
+CONNACK, PUBACK and PINGRESP come back. Any other packet a broker may send is skipped without being held in
+memory. The events depend only on the bytes, never on how the network cut them.
+"""
+
+import struct
+
+import msgspec
+
+STRING_BYTES_MAX = 65_535
+REMAINING_LENGTH_MAX = 268_435_455
+PACKET_ID_MAX = 65_535
+KEEP_ALIVE_S_MAX = 65_535
+
+PINGREQ = b"\xc0\x00"
+DISCONNECT = b"\xe0\x00"
+
+_CONNACK, _PUBACK, _PINGRESP = 2, 4, 13
+_RESERVED = (0, 15)
+_LENGTHS = {_CONNACK: 2, _PUBACK: 2, _PINGRESP: 0}
+_PUBACK_FIRST, _PUBACK_BYTES = 0x40, 4
+
+_REFUSALS = {
+    1: "it does not speak MQTT 3.1.1",
+    2: "it does not accept the client identifier",
+    3: "it is not available",
+    4: "the user name or password is malformed",
+    5: "the user is not authorised",
+}
+
+
+class ConnectionAnswered(msgspec.Struct, frozen=True, gc=False):
+    """CONNACK: code 0 accepts, any other refuses."""
+
+    code: int
+    session_present: bool
+
+    def refusal(self) -> str | None:
+        """Why the broker refused, or None where it accepted."""
+        return None if self.code == 0 else _REFUSALS.get(self.code, f"code {self.code}")
+
+
+class PublishAcknowledged(msgspec.Struct, frozen=True, gc=False):
+    """PUBACK: the broker has taken over the message with this packet identifier."""
+
+    packet_id: int
+
+
+class PingAnswered(msgspec.Struct, frozen=True, gc=False):
+    """PINGRESP: the broker is alive."""
+
+
+class ProtocolViolated(msgspec.Struct, frozen=True, gc=False):
+    """The bytes are not MQTT 3.1.1. It is the last event of a decoder: close the connection."""
+
+    reason: str
+
+
+Event = ConnectionAnswered | PublishAcknowledged | PingAnswered | ProtocolViolated
+
+
+def encode_connect(
+    client_id: str,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    clean: bool = True,
+    keep_alive_s: int = 60,
+) -> bytes:
+    """CONNECT. MQTT 3.1.1 allows a password only beside a user name."""
+    if password is not None and user is None:
+        raise ValueError("MQTT 3.1.1 allows a password only beside a user name")
+    if not 0 <= keep_alive_s <= KEEP_ALIVE_S_MAX:
+        raise ValueError(f"keep_alive_s is {keep_alive_s}: expected 0 to {KEEP_ALIVE_S_MAX}")
+    flags = clean << 1 | (password is not None) << 6 | (user is not None) << 7
+    parts = [b"\x00\x04MQTT\x04", bytes((flags,)), struct.pack(">H", keep_alive_s), _string(client_id)]
+    parts += [_string(text) for text in (user, password) if text is not None]
+    body = b"".join(parts)
+    return b"\x10" + encode_length(len(body)) + body
+
+
+def encode_publish(
+    topic: bytes,
+    payload: bytes,
+    *,
+    packet_id: int | None = None,
+    duplicate: bool = False,
+    retain: bool = False,
+) -> bytes:
+    """PUBLISH: at QoS 1 with a packet identifier, at QoS 0 without. The topic comes as UTF-8."""
+    topic_length = len(topic)
+    if not 0 < topic_length <= STRING_BYTES_MAX:
+        raise ValueError(f"a topic of {topic_length} bytes: expected 1 to {STRING_BYTES_MAX}")
+    if packet_id is None:
+        if duplicate:
+            raise ValueError("a message at QoS 0 is never sent twice: it cannot be a duplicate")
+        head = bytes((0x30 | retain, *encode_length(2 + topic_length + len(payload))))
+        return b"%b%b%b%b" % (head, topic_length.to_bytes(2, "big"), topic, payload)
+    if not 0 < packet_id <= PACKET_ID_MAX:
+        raise ValueError(f"packet identifier {packet_id}: expected 1 to {PACKET_ID_MAX}")
+    first = b"\x32" if not (duplicate or retain) else bytes((0x32 | duplicate << 3 | retain,))
+    return b"".join(
+        (
+            first,
+            encode_length(4 + topic_length + len(payload)),
+            topic_length.to_bytes(2, "big"),
+            topic,
+            packet_id.to_bytes(2, "big"),
+            payload,
+        )
+    )
+
+
+def encode_length(length: int) -> bytes:
+    """The variable-length size of a packet: seven bits a byte, the lowest first, at most four bytes."""
+    if length < 0x80:
+        return bytes((length,))
+    if length < 0x4000:
+        return bytes((length & 0x7F | 0x80, length >> 7))
+    if length > REMAINING_LENGTH_MAX:
+        raise ValueError(f"a packet of {length} bytes: MQTT allows {REMAINING_LENGTH_MAX}")
+    parts = bytearray()
+    while length >= 0x80:
+        parts.append(length & 0x7F | 0x80)
+        length >>= 7
+    parts.append(length)
+    return bytes(parts)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > STRING_BYTES_MAX:
+        raise ValueError(f"a text of {len(data)} bytes: MQTT allows {STRING_BYTES_MAX}")
+    return struct.pack(">H", len(data)) + data
+
+
+class Decoder:
+    """Bytes in, events out. It never holds more than one packet that it understands: a few bytes."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._skip = 0
+        self._violated = False
+
+    def receive(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete. After a violation there are none any more."""
+        events: list[Event] = []
+        if self._violated:
+            return events
+        if self._skip:
+            skipped = min(self._skip, len(data))
+            self._skip -= skipped
+            data = data[skipped:]
+        if self._pending:
+            data = self._pending + data
+        position, size = 0, len(data)
+        while position < size:
+            # Nearly all that a publisher receives is PUBACKs: they take the short way.
+            if data[position] == _PUBACK_FIRST and size - position >= _PUBACK_BYTES and data[position + 1] == 2:
+                events.append(PublishAcknowledged(data[position + 2] << 8 | data[position + 3]))
+                position += _PUBACK_BYTES
+                continue
+            taken = self._take(data, position, events)
+            if taken == 0:
+                break
+            position += taken
+        self._pending = b"" if self._violated else data[position:]
+        return events
+
+    def _take(self, data: bytes, position: int, events: list[Event]) -> int:
+        """Read one packet at the position; how many bytes it took, 0 where more are needed."""
+        kind = data[position] >> 4
+        if kind in _RESERVED:
+            return self._violate(f"packet type {kind} is reserved", events)
+        length, header = _decode_length(data, position + 1)
+        if header <= 0:
+            return self._violate("a packet length of more than four bytes", events) if header else 0
+        expected = _LENGTHS.get(kind)
+        body, end = position + 1 + header, position + 1 + header + length
+        if expected is None:
+            self._skip = max(0, end - len(data))
+            return min(end, len(data)) - position
+        if length != expected or data[position] & 0x0F:
+            return self._violate(f"packet type {kind} with flags {data[position] & 0x0F} and {length} bytes", events)
+        if end <= len(data):
+            events.append(_event(kind, data[body:end]))
+            return end - position
+        return 0
+
+    def _violate(self, reason: str, events: list[Event]) -> int:
+        self._violated = True
+        events.append(ProtocolViolated(reason))
+        return 0
+
+
+def _event(kind: int, body: bytes) -> Event:
+    if kind == _PUBACK:
+        return PublishAcknowledged(body[0] << 8 | body[1])
+    if kind == _CONNACK:
+        return ConnectionAnswered(code=body[1], session_present=bool(body[0] & 1))
+    return PingAnswered()
+
+
+def _decode_length(data: bytes, position: int) -> tuple[int, int]:
+    """(length, bytes it took); 0 bytes where more are needed, -1 where it can never be valid."""
+    length = 0
+    for index in range(4):
+        if position + index >= len(data):
+            return 0, 0
+        byte = data[position + index]
+        length |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return length, index + 1
+    return 0, -1

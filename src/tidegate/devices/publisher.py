@@ -1,0 +1,343 @@
+"""A publisher: one MQTT connection that carries the readings of one device or of many, and gives none up.
+
+Each reading is published at QoS 1 and stays in flight until its PUBACK arrives. At most ``window`` are in
+flight: a caller that is faster than the broker waits. When the connection is lost, the next broker is tried,
+with growing and jittered pauses, and everything in flight is sent again in the same order, with the same
+payload, marked as duplicate. An acknowledgement is written to the acknowledgement file before it is counted.
+
+Frames are collected during one turn of the event loop and written at once: a system call costs more than a
+frame.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from tidegate.devices import mqtt
+from tidegate.devices.acknowledgements import AckFile, check_device
+from tidegate.model.errors import BrokerUnavailableError, TidegateError
+from tidegate.model.readings import TELEMETRY, Reading
+
+WINDOW = 64
+CLOSE_TIMEOUT_S = 1.0
+_ENCODER = msgspec.json.Encoder()
+
+
+class PublisherSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How patient a publisher is."""
+
+    window: int = WINDOW
+    keep_alive_s: int = 20
+    connect_timeout_s: float = 5.0
+    # A broker that answers pings but not publishes is as good as lost.
+    acknowledge_timeout_s: float = 15.0
+    backoff_s_min: float = 0.05
+    backoff_s_max: float = 3.0
+
+
+class Counters(msgspec.Struct):
+    """What a publisher did. ``sent`` counts each reading once, however often it had to be resent."""
+
+    sent: int = 0
+    acked: int = 0
+    resent: int = 0
+    reconnects: int = 0
+    late_s_max: float = 0.0
+
+
+class InFlight(msgspec.Struct, gc=False):
+    """A reading on its way: everything that is needed to send it again and to write its acknowledgement."""
+
+    device: str
+    boot: int
+    seq: int
+    topic: bytes
+    payload: bytes
+    written_s: float | None  # when it last went out; None while it waits for a first connection
+
+
+class _Connection(asyncio.Protocol):
+    """One transport with its decoder; tells the publisher what came in."""
+
+    def __init__(self, publisher: "Publisher") -> None:
+        loop = asyncio.get_running_loop()
+        self.answered: asyncio.Future[mqtt.ConnectionAnswered] = loop.create_future()
+        self.lost: asyncio.Future[str] = loop.create_future()
+        self.transport: asyncio.Transport | None = None
+        self.received_s = loop.time()
+        self._publisher = publisher
+        self._decoder = mqtt.Decoder()
+        self._loop = loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        # Dialling a dead broker's port from the range of outgoing ports can reach the dialling socket itself.
+        if transport.get_extra_info("peername") == transport.get_extra_info("sockname"):
+            self.fail("nobody listens there")
+
+    def data_received(self, data: bytes) -> None:
+        self.received_s = self._loop.time()
+        for event in self._decoder.receive(data):
+            if type(event) is mqtt.PublishAcknowledged:
+                self._publisher.acknowledge(self, event.packet_id)
+            elif type(event) is mqtt.ConnectionAnswered and not self.answered.done():
+                self.answered.set_result(event)
+            elif type(event) is mqtt.ProtocolViolated:
+                self.fail(f"it broke the protocol: {event.reason}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.fail(str(exc) if exc else "it closed the connection")
+
+    def fail(self, reason: str) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Publisher:
+    """Use as an asynchronous context manager, inside which ``publish`` and ``drain`` are called.
+
+    Leaving the context closes the connection without waiting: call ``drain`` first where everything has to
+    arrive.
+    """
+
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        addresses: Sequence[tuple[str, int]],
+        user: str | None = None,
+        password: str | None = None,
+        acknowledgements: AckFile | None = None,
+        settings: PublisherSettings | None = None,
+        jitter: random.Random | None = None,
+        first_address: int = 0,
+    ) -> None:
+        if not addresses:
+            raise BrokerUnavailableError(f"Publisher {client_id} knows no broker: give it at least one address.")
+        self.counters = Counters()
+        self.last_failure = ""
+        self._settings = settings or PublisherSettings()
+        self._addresses = tuple(addresses)
+        self._turn = first_address
+        self._client_id = client_id
+        self._connect = mqtt.encode_connect(
+            client_id, user=user, password=password, keep_alive_s=self._settings.keep_alive_s
+        )
+        self._acknowledgements = acknowledgements
+        # Two devices that lost the same broker must not come back in step, so their jitter differs by
+        # default.
+        self._jitter = jitter or random.Random(client_id)  # noqa: S311 - it spreads load, it guards nothing
+        self._in_flight: dict[int, InFlight] = {}
+        self._packet_id = 0
+        self._topics: dict[str, bytes] = {}
+        self._frames: list[bytes] = []
+        self._flush_due = False
+        self._settle_due = 0
+        self._failure: TidegateError | None = None
+        self._connection: _Connection | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Publisher":
+        self._loop = asyncio.get_running_loop()
+        self._keeper = asyncio.create_task(self._keep_connected(), name=f"publisher {self._client_id}")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._keeper is not None
+        connection = self._connection
+        self._keeper.cancel()
+        await asyncio.gather(self._keeper, return_exceptions=True)
+        if connection is not None:
+            await asyncio.wait((connection.lost,), timeout=CLOSE_TIMEOUT_S)
+        if self._settle_due:
+            self._settle()
+
+    @property
+    def in_flight(self) -> int:
+        """How many readings wait for their acknowledgement."""
+        return self.counters.sent - self.counters.acked
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    async def publish(self, device: str, reading: Reading, *, due_s: float | None = None) -> None:
+        """Send one reading; waits while the window is full.
+
+        ``due_s`` is the loop's time at which the caller's schedule wanted it sent: what is lost against it
+        is kept in ``counters.late_s_max``.
+        """
+        while len(self._in_flight) >= self._settings.window or self._failure is not None:
+            await self._change()
+        if reading.boot is None or reading.seq is None:
+            raise ValueError("a reading without boot and seq has no identity that could be acknowledged")
+        topic = self._topics.get(device)
+        if topic is None:
+            topic = self._add_topic(device)
+        counters, now = self.counters, self._loop.time()
+        packet_id = self._next_packet_id()
+        payload = _ENCODER.encode(reading)
+        written_s = None if self._connection is None else now
+        self._in_flight[packet_id] = InFlight(device, reading.boot, reading.seq, topic, payload, written_s)
+        counters.sent += 1
+        if due_s is not None and now - due_s > counters.late_s_max:
+            counters.late_s_max = now - due_s
+        # Without a connection the reading waits in flight: it goes out first of all when there is one again.
+        if self._connection is not None:
+            self._frames.append(mqtt.encode_publish(topic, payload, packet_id=packet_id))
+            if not self._flush_due:
+                self._flush_due = True
+                self._loop.call_soon(self._flush)
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait until every reading is acknowledged; False where that took longer than the time given."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self.in_flight:
+                    await self._change()
+        except TimeoutError:
+            return False
+        return True
+
+    def acknowledge(self, connection: _Connection, packet_id: int) -> None:
+        """A PUBACK arrived. What is not in flight, or comes from a connection given up, changes nothing."""
+        if connection is not self._connection:
+            return
+        done = self._in_flight.pop(packet_id, None)
+        if done is None:
+            return
+        if self._acknowledgements is not None:
+            self._acknowledgements.append(done.device, done.boot, done.seq)
+        if not self._settle_due:
+            self._loop.call_soon(self._settle)
+        self._settle_due += 1
+
+    def _settle(self) -> None:
+        """Acknowledgements reach the file first and are counted afterwards, all of one turn together."""
+        settled, self._settle_due = self._settle_due, 0
+        try:
+            if self._acknowledgements is not None:
+                self._acknowledgements.flush()
+            self.counters.acked += settled
+        except TidegateError as error:
+            self._failure = error
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _change(self) -> None:
+        """Wait for the next acknowledgements; raises what makes further ones impossible."""
+        if self._failure is not None:
+            raise self._failure
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _add_topic(self, device: str) -> bytes:
+        check_device(device)
+        topic = self._topics[device] = f"{TELEMETRY}/{device}".encode()
+        return topic
+
+    def _next_packet_id(self) -> int:
+        # The window is far smaller than the number of identifiers, so a free one is always near.
+        while True:
+            self._packet_id = self._packet_id % mqtt.PACKET_ID_MAX + 1
+            if self._packet_id not in self._in_flight:
+                return self._packet_id
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        frames, self._frames = self._frames, []
+        connection = self._connection
+        if connection is not None and connection.transport is not None and frames:
+            connection.transport.write(b"".join(frames))
+
+    async def _keep_connected(self) -> None:
+        """Connect, stay, and begin again with the next broker, until cancelled."""
+        attempts, opened_s = 0, -1.0
+        while True:
+            host, port = self._addresses[self._turn % len(self._addresses)]
+            self._turn += 1
+            connection = _Connection(self)
+            try:
+                await self._open(connection, host, port)
+                self.counters.reconnects += opened_s >= 0
+                opened_s = self._loop.time()
+                reason = await self._serve(connection)
+                # A broker that accepts and hangs up at once must not be asked in a tight loop.
+                attempts = 0 if self._loop.time() - opened_s > self._settings.backoff_s_max else attempts
+            except (OSError, TimeoutError, BrokerUnavailableError) as error:
+                reason = str(error) or "it did not answer in time"
+            finally:
+                self._leave(connection)
+            self.last_failure = f"Broker {host}:{port} was lost: {reason}"
+            await asyncio.sleep(self._pause_s(attempts))
+            attempts += 1
+
+    def _pause_s(self, attempts: int) -> float:
+        settings = self._settings
+        # The first round over the other brokers is quick; only when all have failed do the pauses grow.
+        rounds = min(attempts // len(self._addresses), 20)
+        grown_s = settings.backoff_s_min * float(1 << rounds)
+        return min(settings.backoff_s_max, grown_s) * self._jitter.uniform(0.5, 1.0)
+
+    async def _open(self, connection: _Connection, host: str, port: int) -> None:
+        async with asyncio.timeout(self._settings.connect_timeout_s):
+            await self._loop.create_connection(lambda: connection, host, port)
+            assert connection.transport is not None
+            connection.transport.write(self._connect)
+            await asyncio.wait((connection.answered, connection.lost), return_when=asyncio.FIRST_COMPLETED)
+        if not connection.answered.done():
+            raise BrokerUnavailableError(connection.lost.result())
+        if refusal := connection.answered.result().refusal():
+            raise BrokerUnavailableError(f"it refused the connection: {refusal}")
+
+    async def _serve(self, connection: _Connection) -> str:
+        """Everything in flight goes out again, in order; then watch the connection; returns why it ended."""
+        now = self._loop.time()
+        self._frames.clear()
+        for packet_id, entry in self._in_flight.items():
+            duplicate = entry.written_s is not None
+            self._frames.append(
+                mqtt.encode_publish(entry.topic, entry.payload, packet_id=packet_id, duplicate=duplicate)
+            )
+            self.counters.resent += duplicate
+            entry.written_s = now
+        self._connection = connection
+        self._flush()
+        while not connection.lost.done():
+            await asyncio.wait((connection.lost,), timeout=self._settings.keep_alive_s / 4)
+            self._watch(connection)
+        return connection.lost.result()
+
+    def _watch(self, connection: _Connection) -> None:
+        """Ping a quiet broker; give up one that does not answer pings, or answers pings but not publishes."""
+        if connection.lost.done() or connection.transport is None:
+            return
+        now, settings = self._loop.time(), self._settings
+        oldest = next(iter(self._in_flight.values()), None)
+        if now - connection.received_s > settings.keep_alive_s:
+            connection.fail(f"it was silent for {settings.keep_alive_s} s")
+        elif oldest is not None and now - (oldest.written_s or now) > settings.acknowledge_timeout_s:
+            connection.fail(f"it did not acknowledge for {settings.acknowledge_timeout_s:g} s")
+        elif now - connection.received_s > settings.keep_alive_s / 4 - 0.1:
+            connection.transport.write(mqtt.PINGREQ)
+
+    def _leave(self, connection: _Connection) -> None:
+        if self._connection is connection:
+            self._flush()
+        self._connection = None
+        self._frames.clear()
+        if connection.transport is not None:
+            if not connection.lost.done() and connection.answered.done():
+                connection.transport.write(mqtt.DISCONNECT)
+                connection.transport.close()
+            else:
+                connection.transport.abort()

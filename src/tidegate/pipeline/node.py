@@ -1,0 +1,255 @@
+"""A processing node: one Spark query over a changeable set of slices, and the thread that keeps its place.
+
+The query's checkpoint is scratch. Every start begins with an empty one, at the offsets the tables' log records, so
+there is nothing of a node that has to survive it.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.ingest import purge_committed
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
+from tidegate.model.installation import Installation
+from tidegate.pipeline.progress import ProgressBoard, ProgressListener
+from tidegate.pipeline.settings import NodeSettings
+from tidegate.pipeline.sink import Sink
+from tidegate.pipeline.sources.jetstream import JetStreamSource
+from tidegate.pipeline.spark import prepare, session
+from tidegate.pipeline.tables import Tables
+from tidegate.pipeline.writing import TaskSettings
+
+Say = Callable[[str], None]
+_PURGE_S = 10.0
+_BACKOFF_S_MAX = 5.0
+
+
+class Node:
+    """``run`` blocks until ``stop`` is called from a signal handler or another thread."""
+
+    def __init__(self, state: Path, settings: NodeSettings, say: Say, *, fsync: bool = False) -> None:
+        self._state = state
+        self._settings = settings
+        self._say = say
+        self._fsync = fsync
+        self._installation = Installation.load(state)
+        self._stopping = threading.Event()
+        self._lease_lost = threading.Event()
+        self._board = ProgressBoard(settings.name)
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def run(self) -> None:
+        keeper = Keeper(self._installation, self._settings, self._board, self._say, self._lease_lost)
+        keeper.take_lease()
+        prepare()
+        directory = self._state / "nodes" / self._settings.name
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        spark = session(
+            f"tidegate-{self._settings.name}",
+            self._settings.master,
+            heap_mib=self._settings.heap_mib,
+            log=directory / "spark.log",
+        )
+        keeper.start()
+        try:
+            spark.dataSource.register(JetStreamSource)
+            spark.streams.addListener(ProgressListener(self._board))
+            self._say(f"Node {self._settings.name} is ready.")
+            self._supervise(spark)
+        finally:
+            keeper.stop(in_good_order=not self._lease_lost.is_set())
+            spark.stop()
+        if self._lease_lost.is_set():
+            raise TidegateError(
+                f"Another process runs as node {self._settings.name}: this one has stopped. Give each node a name of its own."
+            )
+
+    def _supervise(self, spark: SparkSession) -> None:
+        """Keep a query running. Whatever ends one, the next begins at what the tables say."""
+        backoff_s = 0.1
+        while not (self._stopping.is_set() or self._lease_lost.is_set()):
+            started = time.monotonic()
+            problem = self._run_query(spark)
+            if problem is None:
+                return
+            self._board.failed(problem)
+            self._say(f"Node {self._settings.name} starts its query anew: {problem}")
+            backoff_s = 0.1 if time.monotonic() - started > 30 else min(backoff_s * 2, _BACKOFF_S_MAX)
+            self._stopping.wait(backoff_s)
+
+    def _run_query(self, spark: SparkSession) -> str | None:
+        """One query until it ends; the problem that ended it, or None if it was told to."""
+        scratch = Path(tempfile.mkdtemp(prefix="tidegate-", dir=_scratch_parent()))
+        self._failure = None
+        try:
+            query = self._start_query(spark, scratch)
+            while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
+                query.awaitTermination(0.2)
+            if query.isActive:
+                query.stop()
+                return None
+            return self._problem(query.exception())
+        except (StreamingQueryException, PySparkException, TidegateError) as error:
+            return self._problem(error)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _start_query(self, spark: SparkSession, scratch: Path) -> StreamingQuery:
+        settings = self._settings
+        tables = Tables(Path(self._installation.tables))
+        task = TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
+        sink = Sink(tables, task, settings.snapshot_s)
+        source = (
+            spark.readStream.format("tidegate")
+            .option("state", str(self._state))
+            .option("node", settings.name)
+            .option("partitions", str(spark.sparkContext.defaultParallelism))
+            .option("rows_per_batch", str(settings.rows_per_batch_max))
+            .load()
+        )
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            try:
+                self._board.committed(sink.write(batch, batch_id))
+            except BaseException as error:
+                self._failure = error
+                raise
+
+        return (
+            source.writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(scratch))
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .start()
+        )
+
+    def _problem(self, error: Exception | None) -> str:
+        """One sentence: our own error if it was one, else the last line of what Spark says."""
+        if isinstance(self._failure, TidegateError):
+            return str(self._failure)
+        if self._failure is not None and not isinstance(self._failure, PySparkException):
+            return _disk_sentence(self._failure, self._installation.tables) or repr(self._failure)
+        return own_sentence(str(error)) or str(error).strip().splitlines()[0][:300]
+
+
+def own_sentence(text: str) -> str | None:
+    """Find the message of one of our errors in the traceback that Spark made of it."""
+    for line in text.splitlines():
+        name, _, message = line.strip().partition(": ")
+        if name.startswith("tidegate.model.errors.") and message:
+            return message
+    return None
+
+
+def _disk_sentence(error: BaseException, tables: str) -> str | None:
+    if isinstance(error, OSError) and error.errno == 28:
+        return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
+    return None
+
+
+def _scratch_parent() -> str | None:
+    """Memory where there is some: nothing in a checkpoint has to survive, and it is written twice a batch."""
+    shared = Path("/dev/shm")  # noqa: S108 - mkdtemp below makes a directory only its owner can enter
+    return str(shared) if shared.is_dir() and os.access(shared, os.W_OK) else None
+
+
+class Keeper(threading.Thread):
+    """Holds the node's lease, takes over from the dead, publishes progress, and clears what is committed."""
+
+    def __init__(
+        self,
+        installation: Installation,
+        settings: NodeSettings,
+        board: ProgressBoard,
+        say: Say,
+        lease_lost: threading.Event,
+    ) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._installation = installation
+        self._settings = settings
+        self._board = board
+        self._say = say
+        self._lease_lost = lease_lost
+        self._control = Wire(installation.control_urls, name=f"{settings.name}-keeper")
+        self._data = Wire(installation.data_urls, name=f"{settings.name}-keeper")
+        self._assignments = Assignments(Knowledge(self._control), installation.slices)
+        self._incarnation = secrets.token_hex(8)
+        self._revision: int | None = None
+        self._ending = threading.Event()
+        self._purge_due = 0.0
+
+    def take_lease(self) -> None:
+        """Hold the lease before anything is read. A predecessor's lease is waited for: it ends by itself."""
+        deadline = time.monotonic() + self._settings.lease_s + 2
+        while self._revision is None:
+            self._renew()
+            if self._revision is None:
+                if time.monotonic() > deadline:
+                    raise UserError(
+                        f"A node named {self._settings.name} is running already: stop it, or choose another --name."
+                    )
+                time.sleep(0.1)
+
+    def _renew(self) -> None:
+        self._revision = self._assignments.renew_lease(
+            self._settings.name, self._incarnation, self._revision, self._settings.lease_s
+        )
+
+    def run(self) -> None:
+        last_renewal = 0.0
+        while not self._ending.is_set():
+            try:
+                if time.monotonic() - last_renewal >= self._settings.lease_s / 4:
+                    last_renewal = time.monotonic()
+                    self._renew()
+                    if self._revision is None:
+                        self._lease_lost.set()
+                        return
+                    for change in self._assignments.adopt_orphans():
+                        self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
+                document = self._board.document()
+                if document is not None:
+                    self._assignments.publish_progress(self._settings.name, document)
+                self._purge()
+            except BrokerUnavailableError as error:
+                self._board.alarm(str(error))
+            self._ending.wait(0.1)
+
+    def _purge(self) -> None:
+        """Remove from the log what every job has committed. Late is harmless, early is not."""
+        if time.monotonic() < self._purge_due:
+            return
+        self._purge_due = time.monotonic() + _PURGE_S
+        committed = self._board.committed_offsets()
+        for held in self._assignments.job_offsets():
+            committed = {slice_: min(offset, held.get(slice_, offset)) for slice_, offset in committed.items()}
+        if committed:
+            os.sync()  # what is purged must not depend on a write that is still in memory
+            purge_committed(self._data, committed)
+
+    def stop(self, *, in_good_order: bool) -> None:
+        self._ending.set()
+        if self.is_alive():
+            self.join(timeout=10)
+        if in_good_order:
+            try:
+                self._assignments.change(lambda before: before.vacate(self._settings.name))
+                self._assignments.end_lease(self._settings.name)
+            except BrokerUnavailableError:
+                pass  # the lease ends by itself
+        self._control.close()
+        self._data.close()

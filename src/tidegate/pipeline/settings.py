@@ -1,0 +1,29 @@
+"""What can be set about a processing node, and why each default is what it is."""
+
+from typing import Annotated
+
+import msgspec
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One processing node.
+
+    ``trigger_ms`` 0 starts the next batch when the last one is done: lowest delay, most commits. ``cost_us_per_record``
+    makes every record take that long on its core, which gives a node a known capacity; 0 takes none. It waits instead
+    of computing, so that several nodes on one machine have the capacity they would have on machines of their own.
+    """
+
+    name: Name = "node-1"
+    master: str = "local[2]"
+    trigger_ms: Annotated[int, msgspec.Meta(ge=0, le=600_000)] = 250
+    rows_per_batch_max: Positive = 400_000
+    cost_us_per_record: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 0.0
+    # A node that has not renewed its lease for this long is taken for dead and loses its slices.
+    lease_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 5.0
+    window_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
+    # A slice's identities are written down this often, which bounds what a taker has to read back.
+    snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 30.0
+    heap_mib: Annotated[int, msgspec.Meta(ge=512)] = 1024

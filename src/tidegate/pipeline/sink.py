@@ -1,0 +1,164 @@
+"""The driver's half of a batch: refuse what is known already, commit the rest, keep what a successor needs.
+
+Order of commits: rejects, readings, means. Readings are the truth; if the process dies before the means of a batch
+are in, the next owner of the slice derives them from the readings.
+"""
+
+import pickle
+import time
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from tidegate.pipeline.identities import Run, Seen
+from tidegate.pipeline.snapshots import load_seen, save_seen
+from tidegate.pipeline.tables import Step, Tables
+from tidegate.pipeline.transforms.means import partials
+from tidegate.pipeline.writing import (
+    SliceWork,
+    TaskResult,
+    TaskSettings,
+    identity_groups,
+    write_file,
+    write_files,
+    write_results,
+)
+
+
+class Sink:
+    """One query's way into the tables. A query that starts anew gets a new sink."""
+
+    def __init__(self, tables: Tables, settings: TaskSettings, snapshot_s: float) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._snapshot_s = snapshot_s
+        self._seen: dict[int, Seen] = {}
+        self._epochs: dict[int, int] = {}
+        self._snapshot_due: dict[int, float] = {}
+        self.duplicates = 0
+        for table in (tables.readings, tables.means, tables.rejected):
+            _ = table.handle  # the executors write into directories that exist
+
+    def write(self, batch: DataFrame, _batch_id: int) -> list[TaskResult]:
+        """For ``foreachBatch``."""
+        written = batch.mapInArrow(partial(write_files, self._settings), "result binary").collect()
+        results = [pickle.loads(row.result) for row in written]  # noqa: S301 - our own workers wrote it
+        if results:
+            self._commit(results)
+        return results
+
+    def _commit(self, results: list[TaskResult]) -> None:
+        work = {slice_: done for result in results for slice_, done in result.slices.items()}
+        self._adopt(work)
+        for result in results:
+            repeated = self._repeated(result)
+            if repeated:
+                self._rewrite(result, repeated)
+        steps = {slice_: done.step for slice_, done in work.items()}
+        self._commit_rejected(results, steps)
+        self._tables.readings.commit([result.readings for result in results if result.readings], steps)
+        self._tables.means.commit([result.means for result in results if result.means], steps)
+        self._save_snapshots(steps)
+
+    # -- slices that are new to this query
+
+    def _adopt(self, work: dict[int, SliceWork]) -> None:
+        for slice_, done in work.items():
+            if self._epochs.get(slice_) != done.step.epoch:
+                self._seen[slice_] = load_seen(self._tables, slice_, done.step.after)
+                self._repair_means(slice_, done.step)
+                self._epochs[slice_] = done.step.epoch
+                self._snapshot_due[slice_] = time.monotonic() + self._snapshot_s
+
+    def _repair_means(self, slice_: int, step: Step) -> None:
+        """Derive the means that a predecessor did not get to commit from the readings that it did."""
+        self._tables.means.refresh()
+        at = self._tables.means.position(slice_)
+        if at.offset == step.after:
+            return
+        names = [name for name in self._tables.readings.handle.schema().to_arrow().names]
+        missing = self._tables.readings.rows(names, slice_, at.offset, step.after)
+        adds = []
+        if missing.num_rows:
+            adds = [write_file(self._settings, "means", partials(missing, self._settings.window_s))]
+        self._tables.means.commit(adds, {slice_: Step(step.epoch, at.offset, step.after)})
+
+    # -- identities that are in the table already
+
+    def _repeated(self, result: TaskResult) -> list[Run]:
+        repeated: list[Run] = []
+        for slice_, runs in result.runs.items():
+            seen = self._seen[slice_]
+            for run in runs:
+                verdict = seen.add(run)
+                repeated.extend(verdict.known)
+                for doubtful in verdict.doubtful:
+                    repeated.extend(self._stored(doubtful))
+        return repeated
+
+    def _stored(self, run: Run) -> Iterable[Run]:
+        """Look a forgotten part of a device's past up in the table itself: slow, exact, rare."""
+        wanted = [("device", "=", run.device), ("boot", "=", run.boot), ("seq", ">=", run.low), ("seq", "<=", run.high)]
+        found = self._tables.readings.refresh().to_pyarrow_table(columns=["seq"], filters=wanted)
+        return [Run(run.device, run.boot, seq, seq) for seq in found["seq"].to_pylist()]
+
+    def _rewrite(self, result: TaskResult, repeated: list[Run]) -> None:
+        """Write a task's files again without the readings that the table has. Retransmissions are few; so is this."""
+        if result.readings is None:
+            return
+        old = self._settings.tables / "readings" / result.readings.path
+        rows = pq.read_table(old).combine_chunks().to_batches()[0]
+        by_identity: dict[tuple[str, int], list[Run]] = {}
+        for run in repeated:
+            by_identity.setdefault((run.device, run.boot), []).append(run)
+        keep = np.ones(rows.num_rows, bool)
+        for _, device, boot, sequences, places in identity_groups(rows):
+            for run in by_identity.get((device, boot), ()):
+                keep[places[(sequences >= run.low) & (sequences <= run.high)]] = False
+        dropped = int((~keep).sum())
+        self.duplicates += dropped
+        result.repeats += dropped
+        stale = [old]
+        if result.means is not None:
+            stale.append(self._settings.tables / "means" / result.means.path)
+        write_results(self._settings, pa.Table.from_batches([rows.filter(pa.array(keep))]), result)
+        for path in stale:
+            path.unlink(missing_ok=True)
+
+    # -- rejects
+
+    def _commit_rejected(self, results: list[TaskResult], steps: dict[int, Step]) -> None:
+        """Rejects are committed first, so a replay may find its own: what the table has already is left out."""
+        files = [result.rejected for result in results if result.rejected]
+        if not files:
+            return
+        self._tables.rejected.refresh()
+        positions = {slice_: self._tables.rejected.position(slice_) for slice_ in steps}
+        ahead = {slice_: at.offset for slice_, at in positions.items() if at.offset > steps[slice_].after}
+        if ahead:
+            rows = pa.concat_tables([pq.read_table(self._settings.tables / "rejected" / file.path) for file in files])
+            for slice_, offset in ahead.items():
+                stored = pc.and_(pc.equal(rows["slice"], slice_), pc.less_equal(rows["offset"], offset))
+                rows = rows.filter(pc.invert(stored))
+            files = [write_file(self._settings, "rejected", rows)] if rows.num_rows else []
+        reached = {
+            slice_: Step(step.epoch, positions[slice_].offset, max(step.to, positions[slice_].offset))
+            for slice_, step in steps.items()
+        }
+        self._tables.rejected.commit(files, reached)
+
+    # -- what a successor needs
+
+    def _save_snapshots(self, steps: dict[int, Step]) -> None:
+        """Write the identities of the slice that is most overdue, one slice a batch so that no batch takes long."""
+        now = time.monotonic()
+        due = [slice_ for slice_ in steps if self._snapshot_due[slice_] <= now]
+        if due:
+            slice_ = min(due, key=self._snapshot_due.__getitem__)
+            save_seen(self._tables, slice_, steps[slice_].to, self._seen[slice_])
+            self._snapshot_due[slice_] = now + self._snapshot_s

@@ -1,0 +1,248 @@
+"""JetStream slices as a streaming data source for Spark.
+
+An offset maps each slice to ``[epoch, from, to]``: under which epoch this query claimed it, where the table's log said
+to begin, and how far this batch goes. Slices come and go between two batches; when Spark asks for the next offset,
+everything before it is committed, so that is the moment to let a slice go and to take one on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.ingest import last_sequences
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.installation import Installation
+from tidegate.pipeline.sources.fetch import Rows, fetch
+from tidegate.pipeline.tables import Tables
+
+_STAMP = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("slice", pa.int32()),
+        ("epoch", pa.int32()),
+        ("offset", pa.int64()),
+        ("topic", pa.string()),
+        ("arrived", _STAMP),
+        ("payload", pa.binary()),
+    ]
+)
+Offset = dict[str, list[int]]
+_TOPICS_MAX = 200_000
+
+
+class SliceRanges(InputPartition):
+    """What one task reads: several slices over one connection."""
+
+    def __init__(self, urls: tuple[str, ...], ranges: list[tuple[int, int, int, int]]) -> None:
+        self.urls = urls
+        self.ranges = ranges  # slice, epoch, after, to
+
+
+class JetStreamSource(DataSource):
+    """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidegate"
+
+    def schema(self) -> str:
+        return "slice int, epoch int, offset bigint, topic string, arrived timestamp, payload binary"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's names
+        return JetStreamReader(self.options)
+
+
+class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches in a process of its own; reads them in the executors' workers."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._node = options["node"]
+        self._state = Path(options["state"])
+        self._partitions = int(options.get("partitions", "2"))
+        self._rows_max = int(options.get("rows_per_batch", "400000"))
+        self._planner: _Planner | None = None
+        self._final: dict[int, int] | None = None
+
+    @property
+    def planner(self) -> "_Planner":
+        if self._planner is None:
+            self._planner = _Planner(self._state, self._node)
+        return self._planner
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self._rows_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end: what arrives later belongs to a later run."""
+        self._final = self.planner.ends(range(self.planner.installation.slices))
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+        """The ends of the slices as last asked for: what the query's progress shows as its lag."""
+        ends = self.planner.last_ends
+        return {str(slice_): [0, 0, end] for slice_, end in sorted(ends.items())} if ends else None
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        held = self.planner.held_slices(start)
+        ends = self.planner.ends(held)
+        if self._final is not None:
+            ends = {slice_: min(end, self._final[slice_]) for slice_, end in ends.items()}
+        rows_max = None if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._rows_max)
+        reach = share_rows({slice_: (at[2], ends[slice_]) for slice_, at in held.items()}, rows_max)
+        return {str(slice_): [at[0], at[1], reach[slice_]] for slice_, at in sorted(held.items())}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        wanted = []
+        for name, (epoch, begin, to) in end.items():
+            before = start.get(name)
+            after = before[2] if before and before[0] == epoch else begin
+            if to > after:
+                wanted.append((int(name), epoch, after, to))
+        urls = self.planner.installation.data_urls
+        return [SliceRanges(urls, group) for group in group_ranges(wanted, self._partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, SliceRanges)
+        epochs = {slice_: epoch for slice_, epoch, _, _ in partition.ranges}
+        wanted = [(slice_, after, to) for slice_, _, after, to in partition.ranges]
+        wire = _worker_wire(partition.urls)
+        try:
+            for rows in fetch(wire, wanted):
+                yield _record_batch(rows, epochs[rows.slice])
+        except BaseException:
+            wire.close()  # an answer may still be on its way: the next read must not see it
+            raise
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+
+
+class _Planner:
+    """The planner's connections, and the slices it may read."""
+
+    def __init__(self, state: Path, node: str) -> None:
+        self.installation = Installation.load(state)
+        self._node = node
+        self._data = Wire(self.installation.data_urls, name=f"{node}-planner")
+        self._control = Wire(self.installation.control_urls, name=f"{node}-planner")
+        self._assignments = Assignments(Knowledge(self._control), self.installation.slices)
+        self._tables = Tables(Path(self.installation.tables))
+        self._renewed = False
+        self.last_ends: dict[int, int] = {}
+
+    def close(self) -> None:
+        self._data.close()
+        self._control.close()
+
+    def held_slices(self, start: Offset) -> dict[int, list[int]]:
+        """Let go of slices that have a taker, claim slices that are new here; what is held, as [epoch, from, to].
+
+        Without the control bus the node goes on with what it holds: the table would refuse it if that were wrong.
+        """
+        held = {int(name): at for name, at in start.items()}
+        try:
+            owned = self._settle()
+        except BrokerUnavailableError:
+            return held
+        kept = {s: at for s, at in held.items() if owned.get(s) == at[0]}
+        wanted = {s: epoch for s, epoch in owned.items() if s not in kept}
+        if wanted:
+            claimed = self._tables.claim(wanted)
+            kept.update({s: [wanted[s], offset, offset] for s, offset in claimed.items()})
+        return kept
+
+    def _settle(self) -> dict[int, int]:
+        """This node's slices and their epochs, after giving away what has a taker."""
+        if not self._renewed:
+            # Whatever an earlier query of this node left behind is shut out by a higher epoch.
+            assignment = self._assignments.change(lambda before: before.renew(self._node))
+            self._renewed = True
+        else:
+            assignment = self._assignments.current()
+        if any(hold.taker for hold in assignment.owned_by(self._node).values()):
+            alive = self._assignments.alive()
+            assignment = self._assignments.change(lambda before: before.release(self._node, alive))
+        return {slice_: hold.epoch for slice_, hold in assignment.owned_by(self._node).items()}
+
+    def ends(self, slices: Iterable[int]) -> dict[int, int]:
+        wanted = set(slices)
+        found = last_sequences(self._data, self.installation.slices)
+        self.last_ends = {slice_: end for slice_, end in found.items() if slice_ in wanted}
+        return self.last_ends
+
+
+def share_rows(spans: Mapping[int, tuple[int, int]], rows_max: int | None) -> dict[int, int]:
+    """How far each slice may go so that all together stay within the limit: an equal share, and what others leave."""
+    reach = {slice_: max(after, end) for slice_, (after, end) in spans.items()}
+    if rows_max is None or sum(reach[s] - after for s, (after, _) in spans.items()) <= rows_max:
+        return reach
+    left = rows_max
+    by_need = sorted(spans, key=lambda s: reach[s] - spans[s][0])
+    for index, slice_ in enumerate(by_need):
+        after = spans[slice_][0]
+        taken = min(reach[slice_] - after, left // (len(by_need) - index))
+        reach[slice_] = after + taken
+        left -= taken
+    return reach
+
+
+def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[list[tuple[int, int, int, int]]]:
+    """About one partition per core: slices spread so that the partitions have similar numbers of rows."""
+    filled: list[list[tuple[int, int, int, int]]] = [[] for _ in range(min(groups, len(ranges)))]
+    burden = [0] * len(filled)
+    for wanted in sorted(ranges, key=lambda r: r[2] - r[3]):
+        lightest = burden.index(min(burden))
+        filled[lightest].append(wanted)
+        burden[lightest] += wanted[3] - wanted[2]
+    return filled
+
+
+_wires: dict[tuple[str, ...], Wire] = {}
+_topics: dict[bytes, str] = {}
+
+
+def _worker_wire(urls: tuple[str, ...]) -> Wire:
+    """A worker process serves many batches: its connection stays open between them."""
+    if urls not in _wires:
+        _wires[urls] = Wire(urls, name="tidegate-worker")
+    return _wires[urls]
+
+
+def _topic(subject: bytes) -> str:
+    """``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a dot in a topic as two slashes."""
+    topic = _topics.get(subject)
+    if topic is None:
+        plain = subject.decode().split(".", 2)[2]
+        topic = plain.replace("//", "\0").replace(".", "/").replace("\0", ".")
+        if len(_topics) >= _TOPICS_MAX:
+            _topics.clear()
+        _topics[subject] = topic
+    return topic
+
+
+def _record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
+    count = len(rows.offsets)
+    if rows.stamps and b"T" in rows.stamps[0]:
+        arrived = pa.array([s.decode() for s in rows.stamps], pa.string()).cast(pa.timestamp("ns", tz="UTC"))
+    else:
+        arrived = pa.array(list(map(int, rows.stamps)), pa.int64()).cast(pa.timestamp("ns", tz="UTC"))
+    columns = [
+        pa.repeat(pa.scalar(rows.slice, pa.int32()), count),
+        pa.repeat(pa.scalar(epoch, pa.int32()), count),
+        pa.array(rows.offsets, pa.int64()),
+        pa.array(list(map(_topic, rows.subjects)), pa.string()),
+        arrived.cast(_STAMP, safe=False),
+        pa.array(rows.payloads, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -1,0 +1,1 @@
+"""Pure functions from Arrow to Arrow: payloads to readings, readings to means."""

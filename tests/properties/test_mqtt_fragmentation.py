@@ -1,0 +1,54 @@
+"""However the network cuts a stream of bytes, the decoder's events are the same."""
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.devices import mqtt
+
+KNOWN = st.one_of(
+    st.builds(lambda present, code: bytes((0x20, 2, present, code)), st.integers(0, 1), st.integers(0, 5)),
+    st.builds(lambda packet_id: b"\x40\x02" + packet_id.to_bytes(2, "big"), st.integers(0, 65_535)),
+    st.just(b"\xd0\x00"),
+)
+SKIPPED = st.builds(
+    lambda kind, body: bytes((kind << 4,)) + mqtt.encode_length(len(body)) + body,
+    st.sampled_from([3, 5, 9, 11]),
+    st.binary(max_size=300),
+)
+STREAMS = st.lists(KNOWN | SKIPPED, max_size=30).map(b"".join)
+
+
+def in_pieces(data: bytes, sizes: list[int]) -> list[mqtt.Event]:
+    decoder, stream, events = mqtt.Decoder(), io.BytesIO(data), []
+    for size in sizes:
+        events += decoder.receive(stream.read(size))
+    return events + decoder.receive(stream.read())
+
+
+@given(STREAMS, st.lists(st.integers(0, 40), max_size=100))
+def test_packets_cut_anywhere_give_the_same_events(data: bytes, sizes: list[int]) -> None:
+    assert in_pieces(data, sizes) == mqtt.Decoder().receive(data) == in_pieces(data, [1] * len(data))
+
+
+@given(STREAMS, st.binary(max_size=60), st.lists(st.integers(0, 40), max_size=100))
+def test_any_bytes_cut_anywhere_give_the_same_events(valid: bytes, junk: bytes, sizes: list[int]) -> None:
+    data = valid + junk + valid
+    events = mqtt.Decoder().receive(data)
+    assert in_pieces(data, sizes) == events == in_pieces(data, [1] * len(data))
+    assert not any(isinstance(event, mqtt.ProtocolViolated) for event in events[:-1])
+
+
+@given(st.lists(KNOWN, max_size=30), st.lists(SKIPPED, max_size=30), st.randoms())
+def test_skipped_packets_change_nothing(known: list[bytes], skipped: list[bytes], order) -> None:
+    mixed = list(known)
+    for packet in skipped:
+        mixed.insert(order.randint(0, len(mixed)), packet)
+    assert mqtt.Decoder().receive(b"".join(mixed)) == mqtt.Decoder().receive(b"".join(known))
+
+
+@given(st.integers(0, mqtt.REMAINING_LENGTH_MAX))
+def test_lengths_survive_encoding(length: int) -> None:
+    encoded = mqtt.encode_length(length)
+    assert mqtt._decode_length(encoded, 0) == (length, len(encoded))
