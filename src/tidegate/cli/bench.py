@@ -12,7 +12,11 @@ from tidegate.model.errors import UserError
 
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
 # asked for.
-BENCHMARKS: dict[str, str] = {}
+BENCHMARKS: dict[str, str] = {
+    "crashes": "tidegate.benchmarks.crashes:run",
+    "moves": "tidegate.benchmarks.moves:run",
+    "pipeline": "tidegate.benchmarks.pipeline:run",
+}
 
 Benchmark = Callable[[Progress, Path | None], Report]
 

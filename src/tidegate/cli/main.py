@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
-from tidegate.cli import bench, ledger
+from tidegate.cli import bench, ledger, node
 from tidegate.model.errors import TidegateError, UserError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="bench")(bench.bench)
+app.command(name="node")(node.run)
 app.add_typer(ledger.app, name="ledger")
 
 # The root of all mistakes in arguments, whichever copy of click typer is built on.

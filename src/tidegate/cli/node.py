@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from tidegate.settings import load
+from tidegate.settings import load, with_options
 
 
 def run(
@@ -19,18 +18,16 @@ def run(
 ) -> None:
     """Run one processing node: a Spark query over the slices that are assigned to it.
 
+    \b
     Examples:
-
       tidegate node --name node-2
-
       tidegate node --name slow --cost-us-per-record 500
     """
     from tidegate.pipeline.node import Node  # noqa: PLC0415 - Spark is slow to import, and only this command needs it
 
     settings = load(config)
-    given = {"name": name, "cost_us_per_record": cost_us_per_record}
-    changed = msgspec.structs.replace(settings.node, **{key: value for key, value in given.items() if value is not None})
-    node = Node(state, changed, lambda line: print(line, file=sys.stderr, flush=True), fsync=settings.durable)  # noqa: T201
+    chosen = with_options(settings.node, {"name": name, "cost_us_per_record": cost_us_per_record})
+    node = Node(state, chosen, lambda line: print(line, file=sys.stderr, flush=True), fsync=settings.durable)  # noqa: T201
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: node.stop())
     node.run()

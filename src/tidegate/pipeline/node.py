@@ -32,7 +32,6 @@ from tidegate.pipeline.tables import Tables
 from tidegate.pipeline.writing import TaskSettings
 
 Say = Callable[[str], None]
-_PURGE_S = 10.0
 _BACKOFF_S_MAX = 5.0
 
 
@@ -190,7 +189,7 @@ class Keeper(threading.Thread):
         self._incarnation = secrets.token_hex(8)
         self._revision: int | None = None
         self._ending = threading.Event()
-        self._purge_due = 0.0
+        self._purge_due = time.monotonic() + settings.purge_s
 
     def take_lease(self) -> None:
         """Hold the lease before anything is read. A predecessor's lease is waited for: it ends by itself."""
@@ -233,7 +232,7 @@ class Keeper(threading.Thread):
         """Remove from the log what every job has committed. Late is harmless, early is not."""
         if time.monotonic() < self._purge_due:
             return
-        self._purge_due = time.monotonic() + _PURGE_S
+        self._purge_due = time.monotonic() + self._settings.purge_s
         committed = self._board.committed_offsets()
         for held in self._assignments.job_offsets():
             committed = {slice_: min(offset, held.get(slice_, offset)) for slice_, offset in committed.items()}

@@ -125,6 +125,10 @@ def session(
         "spark.sql.streaming.numRecentProgressUpdates": "16",
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.pollingDelay": "20ms",
+        # Checkpoints are scratch here: no checksum files beside them, neither Spark's nor Hadoop's.
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         # A batch that failed is not tried again half-way: the node restarts the query from what the table says.
         "spark.task.maxFailures": "1",
     }

@@ -118,7 +118,7 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wire = _worker_wire(partition.urls)
         try:
             for rows in fetch(wire, wanted):
-                yield _record_batch(rows, epochs[rows.slice])
+                yield record_batch(rows, epochs[rows.slice])
         except BaseException:
             wire.close()  # an answer may still be on its way: the next read must not see it
             raise
@@ -231,7 +231,7 @@ def _topic(subject: bytes) -> str:
     return topic
 
 
-def _record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
+def record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
     count = len(rows.offsets)
     if rows.stamps and b"T" in rows.stamps[0]:
         arrived = pa.array([s.decode() for s in rows.stamps], pa.string()).cast(pa.timestamp("ns", tz="UTC"))

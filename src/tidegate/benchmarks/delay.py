@@ -1,0 +1,82 @@
+"""How old a reading is when the table has it, and how long Spark takes over a batch of nothing."""
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+EMPTY_SECONDS = 15.0
+
+
+def delays_s(table: Path, skip_s: float) -> list[float]:
+    """For each stored reading, the time of its commit less the time it was sent; without the first ``skip_s``."""
+    delays: list[float] = []
+    first_s: float | None = None
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        committed_s = path.stat().st_mtime
+        for line in path.read_text().splitlines():
+            action = json.loads(line)
+            if "add" in action:
+                sent = pq.read_table(table / action["add"]["path"], columns=["time"])["time"]
+                first_s = committed_s if first_s is None else first_s
+                if committed_s - first_s >= skip_s:
+                    delays.extend(committed_s - stamp.timestamp() for stamp in sent.to_pylist())
+    return delays
+
+
+class Ticks(DataSource):
+    """A source that always has a new offset and never a row, with one partition per core."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidegate-ticks"
+
+    def schema(self) -> str:
+        return "slice int, epoch int, offset bigint, topic string, arrived timestamp, payload binary"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        return _TickReader()
+
+
+class _TickReader(DataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"tick": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
+        return {"tick": start["tick"] + 1}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:  # noqa: ARG002
+        return [InputPartition(0), InputPartition(1)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002
+        return iter(())
+
+
+def empty_batches_s(spark: SparkSession) -> list[float]:
+    """Durations of micro-batches that carry nothing through the same stages, the first ones left out."""
+    spark.dataSource.register(Ticks)
+    durations: list[float] = []
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.mapInArrow(lambda rows: rows, batch.schema).collect()
+
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/dev/shm") as scratch:
+        frame = spark.readStream.format("tidegate-ticks").load()
+        query = frame.writeStream.foreachBatch(write).option("checkpointLocation", scratch).start()
+        seen = -1
+        deadline = time.monotonic() + EMPTY_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(0.5)
+            for progress in query.recentProgress:
+                if progress["batchId"] > max(seen, 9):
+                    durations.append(progress["durationMs"]["triggerExecution"] / 1000)
+                seen = max(seen, progress["batchId"])
+        query.stop()
+    return durations

@@ -1,0 +1,42 @@
+"""Read a whole log into fresh tables, with one node and no disturbance: the reference others are compared with."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.model.installation import Installation
+from tidegate.pipeline.sink import Sink
+from tidegate.pipeline.sources.jetstream import JetStreamSource
+from tidegate.pipeline.spark import session
+from tidegate.pipeline.tables import Tables
+from tidegate.pipeline.writing import TaskSettings
+
+
+def main(state: Path, window_s: int) -> None:
+    installation = Installation.load(state)
+    with Wire(installation.control_urls) as control:
+        assignments = Assignments(Knowledge(control), installation.slices)
+        revision = assignments.renew_lease("reference", "reference", None, 600)
+        assert revision is not None, "another reference run is under way"
+        assignments.change(lambda before: before.adopt(["reference"])[0])
+    spark = session("tidegate-reference", "local[2]")
+    spark.dataSource.register(JetStreamSource)
+    tables = Tables(Path(installation.tables))
+    sink = Sink(tables, TaskSettings(tables.directory, window_s, 0.0, False), 3600)
+    frame = spark.readStream.format("tidegate").option("state", str(state)).option("node", "reference").load()
+    with tempfile.TemporaryDirectory() as scratch:
+        query = (
+            frame.writeStream.foreachBatch(lambda batch, number: sink.write(batch, number) and None)
+            .option("checkpointLocation", scratch)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
