@@ -4,6 +4,7 @@ The query's checkpoint is scratch. Every start begins with an empty one, at the 
 there is nothing of a node that has to survive it.
 """
 
+import json
 import os
 import secrets
 import shutil
@@ -23,7 +24,7 @@ from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.progress import ProgressBoard, ProgressListener
+from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sink import Sink
 from tidegate.pipeline.sources.jetstream import JetStreamSource
@@ -67,7 +68,7 @@ class Node:
         keeper.start()
         try:
             spark.dataSource.register(JetStreamSource)
-            spark.streams.addListener(ProgressListener(self._board))
+            _warm_up(spark)
             self._say(f"Node {self._settings.name} is ready.")
             self._supervise(spark)
         finally:
@@ -99,6 +100,7 @@ class Node:
             query = self._start_query(spark, scratch)
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
                 query.awaitTermination(0.2)
+                self._report(query)
             if query.isActive:
                 query.stop()
                 return None
@@ -107,6 +109,11 @@ class Node:
             return self._problem(error)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _report(self, query: StreamingQuery) -> None:
+        """Spark's progress as one JSON document; its Python listener would fetch the same field by field."""
+        if (progress := query.lastProgress) is not None:
+            self._board.progressed(json.loads(progress.json))
 
     def _start_query(self, spark: SparkSession, scratch: Path) -> StreamingQuery:
         settings = self._settings
@@ -143,6 +150,12 @@ class Node:
         if self._failure is not None and not isinstance(self._failure, PySparkException):
             return _disk_sentence(self._failure, self._installation.tables) or repr(self._failure)
         return own_sentence(str(error)) or str(error).strip().splitlines()[0][:300]
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Start the workers before the first reading waits for them."""
+    cores = spark.sparkContext.defaultParallelism
+    spark.range(cores, numPartitions=cores).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 def own_sentence(text: str) -> str | None:

@@ -7,14 +7,6 @@ import time
 from typing import Any
 
 import psutil
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-
 from tidegate.pipeline.writing import TaskResult
 
 
@@ -54,7 +46,9 @@ class ProgressBoard:
             self._fresh = True
 
     def progressed(self, progress: dict[str, Any]) -> None:
-        """Called with Spark's own report of a finished batch."""
+        """Called with Spark's own report of its last finished batch, as often as one likes."""
+        if progress.get("batchId") == self._query.get("batch"):
+            return
         source = (progress.get("sources") or [{}])[0]
         ends, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         with self._lock:
@@ -108,22 +102,3 @@ def _offset(text: Any) -> dict[str, list[int]]:
     if isinstance(text, str):
         text = json.loads(text)
     return text if isinstance(text, dict) else {}
-
-
-class ProgressListener(StreamingQueryListener):
-    """Carries Spark's progress to the board."""
-
-    def __init__(self, board: ProgressBoard) -> None:
-        self._board = board
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing to report before the first batch."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self._board.progressed(json.loads(event.progress.json))
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """An idle query has no new figures."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """The node notices by itself and says why."""

@@ -93,6 +93,8 @@ def prepare() -> None:
 
 def _java_options(home: Path, log: Path | None, training: Path | None) -> str:
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:disable"]
+    # Hadoop without its native library runs chmod as a process for every checkpoint file: make that start fast.
+    options.append("-Djdk.lang.Process.launchMechanism=VFORK")
     archive = _class_cache(home)
     if training is not None:
         options.append(f"-XX:AOTCacheOutput={training}")
@@ -124,11 +126,12 @@ def session(
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "16",
         "spark.sql.streaming.minBatchesToRetain": "2",
-        "spark.sql.streaming.pollingDelay": "20ms",
+        "spark.sql.streaming.pollingDelay": "50ms",
         # Checkpoints are scratch here: no checksum files beside them, neither Spark's nor Hadoop's.
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        "spark.python.daemon.module": "tidegate.pipeline.daemon",
         # A batch that failed is not tried again half-way: the node restarts the query from what the table says.
         "spark.task.maxFailures": "1",
     }

@@ -1,0 +1,19 @@
+"""The process that Spark forks its Python workers from, with everything they need loaded before the fork.
+
+Workers then start in milliseconds instead of importing Arrow and Delta for a second each. And Spark's workers collect
+garbage after every task: what is loaded here is frozen, so that those collections do not walk half a million objects
+that never die, which took 60 ms a task, more than a small task itself.
+"""
+
+import gc
+import sys
+
+from pyspark.daemon import manager
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["pyspark.worker"]:
+        import tidegate.pipeline.sources.jetstream
+        import tidegate.pipeline.writing  # noqa: F401 - loaded for the workers
+    gc.collect()
+    gc.freeze()
+    manager()
