@@ -28,11 +28,11 @@ def run(progress: Progress, out: Path | None) -> Report:
     with Rig(BrokerSettings(nodes=1, slices=8), out) as rig:
         progress.step("Starting two nodes.")
         for name in NODES:
-            rig.start_node(name, trigger_ms="0")
+            rig.start_node(name, trigger_ms="250")
             rig.wait(f"node {name}", lambda name=name: name in rig.assignments.alive())
         rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().holds))
         fleet = rig.start_fleet(
-            "moves", devices=200, connections=8, rate=RATE, seconds=20 + MOVES * (PAUSE_S + 1.2), seed=SEED
+            "moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED
         )
         log = TableLog(Path(rig.installation.tables) / "readings")
         advances: list[Advance] = []
@@ -42,6 +42,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         time.sleep(4.0)
         moves = _move_slices(rig, progress, log, advances)
         progress.step("Waiting for the fleet and the last commit.")
+        fleet.terminate()
         summary = rig.finish_fleet(fleet)
         rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
         verdict = rig.ledger()

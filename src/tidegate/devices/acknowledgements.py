@@ -137,4 +137,4 @@ def read_directory(directory: Path) -> "pa.Table":
 
 
 def files(directory: Path) -> Iterator[Path]:
-    yield from sorted(directory.glob(f"*{SUFFIX}"))
+    yield from sorted(directory.rglob(f"*{SUFFIX}"))

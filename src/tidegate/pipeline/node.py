@@ -54,8 +54,6 @@ class Node:
         self._stopping.set()
 
     def run(self) -> None:
-        keeper = Keeper(self._installation, self._settings, self._board, self._say, self._lease_lost)
-        keeper.take_lease()
         prepare()
         directory = self._state / "nodes" / self._settings.name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,19 +63,27 @@ class Node:
             heap_mib=self._settings.heap_mib,
             log=directory / "spark.log",
         )
-        keeper.start()
         try:
             spark.dataSource.register(JetStreamSource)
             _warm_up(spark)
-            self._say(f"Node {self._settings.name} is ready.")
-            self._supervise(spark)
+            self._serve(spark)
         finally:
-            keeper.stop(in_good_order=not self._lease_lost.is_set())
             spark.stop()
         if self._lease_lost.is_set():
             raise TidegateError(
                 f"Another process runs as node {self._settings.name}: this one has stopped. Give each node a name of its own."
             )
+
+    def _serve(self, spark: SparkSession) -> None:
+        """Hold the lease, and with it slices, only while there is a session that can work on them."""
+        keeper = Keeper(self._installation, self._settings, self._board, self._say, self._lease_lost)
+        keeper.take_lease()
+        keeper.start()
+        try:
+            self._say(f"Node {self._settings.name} is ready.")
+            self._supervise(spark)
+        finally:
+            keeper.stop(in_good_order=not self._lease_lost.is_set())
 
     def _supervise(self, spark: SparkSession) -> None:
         """Keep a query running. Whatever ends one, the next begins at what the tables say."""

@@ -29,6 +29,9 @@ from tidegate.pipeline.writing import (
     write_results,
 )
 
+# A slice with very many devices is written down less often, so that this never takes a large part of the time.
+_SNAPSHOT_SHARE = 200
+
 
 class Sink:
     """One query's way into the tables. A query that starts anew gets a new sink."""
@@ -161,4 +164,5 @@ class Sink:
         if due:
             slice_ = min(due, key=self._snapshot_due.__getitem__)
             save_seen(self._tables, slice_, steps[slice_].to, self._seen[slice_])
-            self._snapshot_due[slice_] = now + self._snapshot_s
+            took_s = time.monotonic() - now
+            self._snapshot_due[slice_] = now + max(self._snapshot_s, took_s * _SNAPSHOT_SHARE)

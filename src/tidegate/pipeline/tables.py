@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -129,11 +131,19 @@ class LogTable:
         return True
 
     def rows(self, columns: list[str], slice_: int, after: int, to: int) -> pa.Table:
-        """Stored rows of a slice between two offsets; files that cannot hold any are not opened."""
-        wanted = [("slice", "=", slice_), ("offset", ">", after), ("offset", "<=", to)]
+        """Stored rows of a slice between two offsets. Only files whose statistics allow such rows are opened."""
+        schema = pa.schema([SCHEMAS[self.name].field(column) for column in columns])
         if after >= to:
-            return pa.schema([SCHEMAS[self.name].field(column) for column in columns]).empty_table()
-        return self.refresh().to_pyarrow_table(columns=columns, filters=wanted)
+            return schema.empty_table()
+        files = pa.table(self.refresh().get_add_actions(flatten=True))
+        low, high = pc.field("min.offset"), pc.field("max.offset")
+        may_hold = (low <= to) & (high > after) & (pc.field("min.slice") <= slice_) & (pc.field("max.slice") >= slice_)
+        wanted = (pc.field("slice") == slice_) & (pc.field("offset") > after) & (pc.field("offset") <= to)
+        parts = [
+            pq.read_table(self.path / path, columns=sorted({*columns, "slice", "offset"}), filters=wanted).select(columns)
+            for path in files.filter(may_hold)["path"].to_pylist()
+        ]
+        return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
 
 
 def _attempts(purpose: str) -> Iterable[int]:

@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
 )
 Offset = dict[str, list[int]]
 _TOPICS_MAX = 200_000
+# Below this a second task costs more than it takes off the first.
+PARTITION_ROWS_MIN = 4_000
 
 
 class SliceRanges(InputPartition):
@@ -198,8 +200,10 @@ def share_rows(spans: Mapping[int, tuple[int, int]], rows_max: int | None) -> di
 
 
 def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[list[tuple[int, int, int, int]]]:
-    """About one partition per core: slices spread so that the partitions have similar numbers of rows."""
-    filled: list[list[tuple[int, int, int, int]]] = [[] for _ in range(min(groups, len(ranges)))]
+    """About one partition per core, one for all where there is little to do: slices spread by their numbers of rows."""
+    rows = sum(to - after for _, _, after, to in ranges)
+    useful = max(1, min(groups, len(ranges), rows // PARTITION_ROWS_MIN))
+    filled: list[list[tuple[int, int, int, int]]] = [[] for _ in range(useful if ranges else 0)]
     burden = [0] * len(filled)
     for wanted in sorted(ranges, key=lambda r: r[2] - r[3]):
         lightest = burden.index(min(burden))
