@@ -64,12 +64,13 @@ def empty_batches_s(spark: SparkSession) -> list[float]:
     spark.dataSource.register(Ticks)
     durations: list[float] = []
 
-    def write(batch: DataFrame, _: int) -> None:
-        batch.mapInArrow(lambda rows: rows, batch.schema).collect()
+    def collect(batch: DataFrame, _: int) -> None:
+        batch.collect()
 
     with tempfile.TemporaryDirectory(prefix="tidegate-", dir="/dev/shm") as scratch:
         frame = spark.readStream.format("tidegate-ticks").load()
-        query = frame.writeStream.foreachBatch(write).option("checkpointLocation", scratch).start()
+        frame = frame.mapInArrow(lambda rows: rows, frame.schema)
+        query = frame.writeStream.foreachBatch(collect).option("checkpointLocation", scratch).start()
         seen = -1
         deadline = time.monotonic() + EMPTY_SECONDS
         while time.monotonic() < deadline:

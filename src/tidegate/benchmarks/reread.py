@@ -29,7 +29,8 @@ def main(state: Path, window_s: int) -> None:
     frame = spark.readStream.format("tidegate").option("state", str(state)).option("node", "reference").load()
     with tempfile.TemporaryDirectory() as scratch:
         query = (
-            frame.writeStream.foreachBatch(lambda batch, number: sink.write(batch, number) and None)
+            sink.written(frame)
+            .writeStream.foreachBatch(lambda batch, _: sink.commit(batch) and None)
             .option("checkpointLocation", scratch)
             .trigger(availableNow=True)
             .start()

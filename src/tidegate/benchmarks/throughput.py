@@ -68,10 +68,10 @@ class Workbench:
     def _to_delta(frame: DataFrame, tables: Tables) -> float:
         sink = Sink(tables, TaskSettings(tables.directory, 60, 0.0, False), 3600.0)
 
-        def write(batch: DataFrame, number: int) -> None:
-            sink.write(batch, number)
+        def commit(batch: DataFrame, _: int) -> None:
+            sink.commit(batch)
 
-        return _seconds(frame.writeStream.foreachBatch(write))
+        return _seconds(sink.written(frame).writeStream.foreachBatch(commit))
 
 
 def _seconds(writer: DataStreamWriter) -> float:

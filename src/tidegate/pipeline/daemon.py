@@ -12,8 +12,12 @@ from pyspark.daemon import manager
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["pyspark.worker"]:
+        import pandas
+        import pyspark.sql.worker.plan_data_source_read
+        import pyspark.worker
+
         import tidegate.pipeline.sources.jetstream
-        import tidegate.pipeline.writing  # noqa: F401 - loaded for the workers
+        import tidegate.pipeline.writing  # noqa: F401 - all of these are loaded for the workers
     gc.collect()
     gc.freeze()
     manager()

@@ -135,15 +135,16 @@ class Node:
             .load()
         )
 
-        def write(batch: DataFrame, batch_id: int) -> None:
+        def commit(batch: DataFrame, _: int) -> None:
             try:
-                self._board.committed(sink.write(batch, batch_id))
+                self._board.committed(sink.commit(batch))
             except BaseException as error:
                 self._failure = error
                 raise
 
         return (
-            source.writeStream.foreachBatch(write)
+            sink.written(source)
+            .writeStream.foreachBatch(commit)
             .option("checkpointLocation", str(scratch))
             .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
             .start()

@@ -25,7 +25,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     lease_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 5.0
     window_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
     # A slice's identities are written down this often, which bounds what a taker has to read back.
-    snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 5.0
+    snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 2.0
     # How often what every job has committed is removed from the log.
     purge_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
     heap_mib: Annotated[int, msgspec.Meta(ge=512)] = 1024

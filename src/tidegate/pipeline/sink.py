@@ -47,10 +47,13 @@ class Sink:
         for table in (tables.readings, tables.means, tables.rejected):
             _ = table.handle  # the executors write into directories that exist
 
-    def write(self, batch: DataFrame, _batch_id: int) -> list[TaskResult]:
-        """For ``foreachBatch``."""
-        written = batch.mapInArrow(partial(write_files, self._settings), "result binary").collect()
-        results = [pickle.loads(row.result) for row in written]  # noqa: S301 - our own workers wrote it
+    def written(self, source: DataFrame) -> DataFrame:
+        """The source's rows as files and one result per task, planned once instead of anew for every batch."""
+        return source.mapInArrow(partial(write_files, self._settings), "result binary")
+
+    def commit(self, batch: DataFrame) -> list[TaskResult]:
+        """For ``foreachBatch`` of what ``written`` returned."""
+        results = [pickle.loads(row.result) for row in batch.collect()]  # noqa: S301 - our own workers wrote it
         if results:
             self._commit(results)
         return results

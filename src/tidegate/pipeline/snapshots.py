@@ -49,7 +49,7 @@ def _newest(directory: Path, committed: int) -> tuple[Seen, int]:
     for path in sorted(directory.glob("*.parquet"), reverse=True):
         if int(path.stem) <= committed:
             try:
-                return Seen.restore(pq.read_table(path)), int(path.stem)
+                return Seen.restore(pq.ParquetFile(path).read(use_threads=False)), int(path.stem)
             except FileNotFoundError:  # its writer has a newer one and removed this
                 continue
     return Seen(), 0

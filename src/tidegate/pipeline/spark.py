@@ -120,6 +120,8 @@ def session(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.ui.liveUpdate.period": "-1",
+        "spark.sql.ui.retainedExecutions": "5",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         # Ten thousand rows per Arrow batch, Spark's default, cost more in hand-overs than the rows do.

@@ -9,6 +9,7 @@ wakes up, can add nothing.
 import random
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,8 +140,9 @@ class LogTable:
         low, high = pc.field("min.offset"), pc.field("max.offset")
         may_hold = (low <= to) & (high > after) & (pc.field("min.slice") <= slice_) & (pc.field("max.slice") >= slice_)
         wanted = (pc.field("slice") == slice_) & (pc.field("offset") > after) & (pc.field("offset") <= to)
+        needed = sorted({*columns, "slice", "offset"})
         parts = [
-            pq.read_table(self.path / path, columns=sorted({*columns, "slice", "offset"}), filters=wanted).select(columns)
+            pq.ParquetFile(self.path / path).read(columns=needed, use_threads=False).filter(wanted).select(columns)
             for path in files.filter(may_hold)["path"].to_pylist()
         ]
         return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
@@ -168,8 +170,7 @@ class Tables:
 
     def claim(self, wanted: Mapping[int, int]) -> dict[int, int]:
         """Claim slices in all tables; the readings table says where to go on."""
-        mine = self.readings.claim(wanted)
-        others = {slice_: wanted[slice_] for slice_ in mine}
-        self.means.claim(others)
-        self.rejected.claim(others)
-        return mine
+        with ThreadPoolExecutor(3) as together:
+            tables = (self.readings, self.means, self.rejected)
+            claimed = list(together.map(lambda table: table.claim(wanted), tables))
+        return {slice_: offset for slice_, offset in claimed[0].items() if all(slice_ in others for others in claimed)}
