@@ -47,7 +47,7 @@ class Running:
     def stored(self) -> list[str]:
         """Every payload in every slice, copies included."""
         payloads = []
-        for number, last in last_sequences(self.wire, self.here.slices).items():
+        for number, last in last_sequences(self.wire, range(self.here.slices)).items():
             first = ask(self.wire, f"STREAM.INFO.{slice_stream(number)}")["state"]["first_seq"]
             subject = f"$JS.API.DIRECT.GET.{slice_stream(number)}"
             for begin in range(max(1, first), last + 1, 500):
@@ -58,7 +58,7 @@ class Running:
         return payloads
 
     def settled(self, count: int, timeout_s: float = 20.0) -> None:
-        until(lambda: sum(last_sequences(self.wire, self.here.slices).values()) >= count, timeout_s)
+        until(lambda: sum(last_sequences(self.wire, range(self.here.slices)).values()) >= count, timeout_s)
 
 
 def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
@@ -180,7 +180,7 @@ def test_ordinary_subscribers_are_undisturbed_and_sessions_persist(running: Runn
         client.subscribe("telemetry/#", qos)
         until(lambda: granted == [qos])
 
-    before = sum(last_sequences(running.wire, SLICES).values())
+    before = sum(last_sequences(running.wire, range(SLICES)).values())
     with mqtt(running.here, "live", heard=live_heard) as live, mqtt(running.here, "source") as source:
         listen(live, 0)
         with mqtt(running.here, "kept", clean=False, heard=kept_heard) as kept:
@@ -194,7 +194,7 @@ def test_ordinary_subscribers_are_undisturbed_and_sessions_persist(running: Runn
             until(lambda: len(live_heard) == 40 and len(set(kept_heard)) == 40)
             kept.unsubscribe("telemetry/#")
         running.settled(before + 40)
-        assert sum(last_sequences(running.wire, SLICES).values()) == before + 40
+        assert sum(last_sequences(running.wire, range(SLICES)).values()) == before + 40
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_ordinary_subscribers_are_undisturbed_and_sessions_persist(running: Runn
 )
 def test_devices_reach_neither_the_log_nor_the_slices(running: Running, topic: str) -> None:
     refused: list[int] = []
-    before = last_sequences(running.wire, SLICES)
+    before = last_sequences(running.wire, range(SLICES))
     with mqtt(running.here, "forger") as forger:
         forger.publish(topic, "{}", qos=1)
         forger.publish(topic, "{}", qos=0)
@@ -210,12 +210,12 @@ def test_devices_reach_neither_the_log_nor_the_slices(running: Running, topic: s
         forger.subscribe(topic.split("/", 1)[0] + "/#", 1)
         until(lambda: refused == [128])
     time.sleep(0.2)
-    assert last_sequences(running.wire, SLICES) == before
+    assert last_sequences(running.wire, range(SLICES)) == before
     assert ask(running.wire, "STREAM.INFO.INGEST")["config"]["retention"] == "workqueue"
 
 
 def test_backlog_counts_what_waits_and_dates_its_head(running: Running) -> None:
-    begin = last_sequences(running.wire, SLICES)
+    begin = last_sequences(running.wire, range(SLICES))
     empty = measure(running.wire, SLICES, begin)
     assert (empty.waiting, empty.head_age_s, empty.alarms) == (0, 0.0, ())
     sent_at = time.time()
@@ -237,7 +237,7 @@ def test_purge_stays_below_the_committed_message(running: Running) -> None:
         for number in range(40):
             publish(device, f"telemetry/p{number}", str(number)).wait_for_publish(5)
     time.sleep(0.3)
-    ends = last_sequences(running.wire, SLICES)
+    ends = last_sequences(running.wire, range(SLICES))
     committed = {number: end - 2 for number, end in ends.items()}
     purge_committed(running.wire, committed)
     for number in ends:
@@ -246,11 +246,11 @@ def test_purge_stays_below_the_committed_message(running: Running) -> None:
     assert purge_committed(running.wire, committed) == dict.fromkeys(ends, 0)
     with pytest.raises(SequenceGapError, match="nothing was deleted"):
         purge_committed(running.wire, {0: ends[0] + 1})
-    assert last_sequences(running.wire, SLICES) == ends
+    assert last_sequences(running.wire, range(SLICES)) == ends
 
 
 def test_a_full_store_withholds_acks_keeps_what_it_has_and_recovers(running: Running) -> None:
-    before = last_sequences(running.wire, SLICES)
+    before = last_sequences(running.wire, range(SLICES))
     directories = running.brokers.store_directories
     roomy = DiskGuard(running.wire, running.here.monitor_urls, directories, 1 << 30, free_bytes_min=0)
     tight = DiskGuard(running.wire, running.here.monitor_urls, directories, 1024, free_bytes_min=0)
@@ -309,5 +309,5 @@ def test_a_cluster_loses_no_acknowledged_message_to_kills(tmp_path: Path) -> Non
             until(lambda: len(acknowledged) == len(numbers), 30.0)
         until(lambda: set(cluster.stored()) >= acknowledged, 30.0)
         assert len(acknowledged) > 300
-        until(lambda: measure(cluster.wire, SLICES, last_sequences(cluster.wire, SLICES)).upstream_waiting == 0)
+        until(lambda: measure(cluster.wire, SLICES, last_sequences(cluster.wire, range(SLICES))).upstream_waiting == 0)
         cluster.wire.close()

@@ -55,7 +55,7 @@ def logged(wire: Wire, slices: int) -> set[tuple[str, int, int]]:
     """The identities in the log, whichever slice and however often."""
     requests = [
         (f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence})
-        for number, last in last_sequences(wire, slices).items()
+        for number, last in last_sequences(wire, range(slices)).items()
         for sequence in range(1, last + 1)
     ]
     messages = [

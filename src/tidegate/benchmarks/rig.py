@@ -17,7 +17,6 @@ import psutil
 from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.embedded import EmbeddedBrokers
 from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.opening import open_installation
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.brokers.wire import Wire
 from tidegate.devices.acknowledgements import read_directory
@@ -99,7 +98,6 @@ class Rig:
     def __enter__(self) -> "Rig":
         try:
             self.installation = self.brokers.start()
-            open_installation(self.installation)
         except BaseException:
             self.close()
             raise

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from tidegate.brokers.ingest import await_login
+from tidegate.brokers.opening import open_installation
 from tidegate.brokers.server_config import (
     CONTROL_USER,
     DEVICE_USER,
@@ -71,7 +73,7 @@ class EmbeddedBrokers:
     # -- all of it
 
     def start(self) -> Installation:
-        """Everything up and ready for requests; returns (and saves) where it is reached."""
+        """Everything up and every source active; only then are devices let in, and told where (the file saved here)."""
         if self.installation is not None:
             return self.installation
         server_binary()
@@ -83,8 +85,11 @@ class EmbeddedBrokers:
             for server in self._all():
                 server.start()
             self._wait_ready(self._all())
-            self.installation = self._installation(identity)
-            self.installation.save(self._state)
+            installation = self._installation(identity)
+            open_installation(installation)
+            self._let_devices_in(identity)
+            self.installation = installation
+            installation.save(self._state)
         except BaseException:
             self.stop()
             raise
@@ -227,12 +232,25 @@ class EmbeddedBrokers:
         for index, ports in enumerate(identity.brokers):
             store = self.store_directories[index]
             _make_private(store)
-            text = broker_config(index, identity.brokers, identity.passwords, self._settings, str(store))
+            text = self._broker_config(identity, index, devices_allowed=False)
             self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
         store = self._state / "control" / "store"
         _make_private(store)
         text = control_config(identity.control, identity.passwords, str(store))
         self._control = server("control", text, identity.control)
+
+    def _broker_config(self, identity: Identity, index: int, *, devices_allowed: bool) -> str:
+        store = str(self.store_directories[index])
+        passwords = identity.passwords
+        return broker_config(index, identity.brokers, passwords, self._settings, store, devices_allowed=devices_allowed)
+
+    def _let_devices_in(self, identity: Identity) -> None:
+        for index, server in enumerate(self._brokers):
+            _write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
+            server.signal(signal.SIGHUP)
+        deadline = time.monotonic() + READY_S_MAX
+        for ports in identity.brokers:
+            await_login([(HOST, ports.mqtt)], DEVICE_USER, identity.passwords.device, deadline)
 
     def _installation(self, identity: Identity) -> Installation:
         passwords = identity.passwords

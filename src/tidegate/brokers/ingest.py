@@ -20,8 +20,9 @@ Copies may be stored twice after a kill: exactly once is made of the identity in
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from tidegate.brokers.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask, ask_all, seconds_of
 from tidegate.brokers.wire import Wire
@@ -166,12 +167,18 @@ def _persistently(attempt: Callable[[], Answer], deadline: float) -> Answer:
 
 
 def _wake_mqtt(installation: Installation, deadline: float) -> None:
-    """NATS creates its MQTT streams when the first MQTT client connects: be that client."""
+    """NATS creates its MQTT streams when the first MQTT client connects: be that client, as the pipeline's user."""
+    own = urlsplit(installation.data_urls[0])
+    await_login(installation.mqtt_addresses, own.username or "", own.password or "", deadline)
+
+
+def await_login(addresses: Sequence[tuple[str, int]], user: str, password: str, deadline: float) -> None:
+    """Return when an MQTT client with these credentials was let in at one of the addresses."""
     while True:
         failures = []
-        for host, port in installation.mqtt_addresses:
+        for host, port in addresses:
             try:
-                _connect_once(host, port, installation.mqtt_user, installation.mqtt_password)
+                _connect_once(host, port, user, password)
             except (OSError, BrokerUnavailableError) as error:
                 failures.append(f"{host}:{port} ({error})")
             else:
@@ -203,10 +210,11 @@ def _connect_once(host: str, port: int, user: str, password: str) -> None:
 # -- measuring
 
 
-def last_sequences(wire: Wire, slices: int) -> dict[int, int]:
-    """The last sequence of each slice, from its leader, in one round."""
-    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in range(slices)])
-    return {number: int(info["state"]["last_seq"]) for number, info in enumerate(infos)}
+def last_sequences(wire: Wire, slices: Iterable[int]) -> dict[int, int]:
+    """The last sequence of each of these slices, from its leader, in one round."""
+    numbers = list(slices)
+    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
+    return {number: int(info["state"]["last_seq"]) for number, info in zip(numbers, infos, strict=True)}
 
 
 def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:

@@ -53,9 +53,19 @@ class Passwords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_config(
-    index: int, ports: tuple[NodePorts, ...], passwords: Passwords, settings: BrokerSettings, store: str
+    index: int,
+    ports: tuple[NodePorts, ...],
+    passwords: Passwords,
+    settings: BrokerSettings,
+    store: str,
+    *,
+    devices_allowed: bool,
 ) -> str:
-    """Broker ``index`` of a cluster that has one node per entry of ``ports``."""
+    """Broker ``index`` of a cluster that has one node per entry of ``ports``.
+
+    A device let in before the slices listen would see readings acknowledged that nobody keeps: until then the
+    brokers do not know the devices' user.
+    """
     own = ports[index]
     config = _common(f"broker-{index + 1}", own, store, settings.disk_bytes_max)
     if settings.durability == "power-loss":
@@ -63,17 +73,12 @@ def broker_config(
     # Said, not guessed: a server that sees one peer when the first client connects would keep two copies for ever.
     config["mqtt"] = {"host": HOST, "port": own.mqtt, "stream_replicas": len(ports)}
     publish, subscribe = {"deny": list(DEVICE_MAY_NOT_PUBLISH)}, {"deny": list(DEVICE_MAY_NOT_SUBSCRIBE)}
+    permissions = {"publish": publish, "subscribe": subscribe}
+    device = {"user": DEVICE_USER, "password": passwords.device, "permissions": permissions}
     config["accounts"] = {
         ACCOUNT: {
             "jetstream": "enabled",
-            "users": [
-                {"user": PIPELINE_USER, "password": passwords.pipeline},
-                {
-                    "user": DEVICE_USER,
-                    "password": passwords.device,
-                    "permissions": {"publish": publish, "subscribe": subscribe},
-                },
-            ],
+            "users": [{"user": PIPELINE_USER, "password": passwords.pipeline}, *([device] if devices_allowed else [])],
         },
         "SYS": {"users": [{"user": SYSTEM_USER, "password": passwords.system}]},
     }

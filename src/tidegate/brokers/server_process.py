@@ -87,7 +87,7 @@ class Server:
         self, name: str, config: Path, log: Path, monitor_port: int, spawner: Spawner, *, cluster_size: int
     ) -> None:
         self.name = name
-        self._config = config
+        self.config = config
         self._log = log
         self._monitor_port = monitor_port
         self._spawner = spawner
@@ -104,7 +104,7 @@ class Server:
             return
         if self._log.exists() and self._log.stat().st_size > LOG_BYTES_MAX:
             self._log.replace(self._log.with_suffix(".log.1"))
-        self._process = self._spawner.spawn([server_binary(), "--config", str(self._config)], self._log)
+        self._process = self._spawner.spawn([server_binary(), "--config", str(self.config)], self._log)
 
     def wait_ready(self, deadline: float) -> None:
         """Return when the server and its log serve requests. Streams may still look for their leaders."""

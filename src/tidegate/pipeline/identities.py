@@ -12,6 +12,7 @@ import pyarrow as pa
 
 INTERVALS_MAX = 64
 BOOTS_MAX = 4
+_ALL = 2**62
 
 SNAPSHOT = pa.schema(
     [
@@ -58,7 +59,7 @@ class _Track:
             self.lows.append(low)
             highs.append(high)
             if len(highs) > INTERVALS_MAX:
-                self.floor = highs.pop(0)
+                self.floor = max(self.floor, highs.pop(0))
                 self.lows.pop(0)
             return []
         if low == highs[-1] + 1:
@@ -82,7 +83,7 @@ class _Track:
         lows[start:stop] = [merged_low]
         highs[start:stop] = [merged_high]
         if len(highs) > INTERVALS_MAX:
-            self.floor = highs.pop(0)
+            self.floor = max(self.floor, highs.pop(0))
             lows.pop(0)
         return overlaps
 
@@ -100,9 +101,11 @@ class Seen:
         track = boots.get(run.boot)
         doubtful: list[Run] = []
         if track is None:
-            if run.boot <= self._forgotten_boot.get(run.device, -1):
-                doubtful.append(run)
             track = boots[run.boot] = _Track()
+            if run.boot <= self._forgotten_boot.get(run.device, -1):
+                # What this boot sent before it was forgotten cannot be told from what is new: ask each time.
+                track.floor = _ALL
+                doubtful.append(run)
             if len(boots) > BOOTS_MAX:
                 self._forget_oldest(run.device, boots, run.boot)
         elif run.low <= track.floor:

@@ -178,9 +178,7 @@ class _Planner:
         return {slice_: hold.epoch for slice_, hold in assignment.owned_by(self._node).items()}
 
     def ends(self, slices: Iterable[int]) -> dict[int, int]:
-        wanted = set(slices)
-        found = last_sequences(self._data, self.installation.slices)
-        self.last_ends = {slice_: end for slice_, end in found.items() if slice_ in wanted}
+        self.last_ends = last_sequences(self._data, slices)
         return self.last_ends
 
 
