@@ -82,4 +82,6 @@ def test_order_and_offsets_survive_rejects_in_between() -> None:
 
 
 def test_a_topic_without_a_device_is_rejected() -> None:
-    assert parse(batch(b'{"value":1}', topic="telemetry")).rejected["reason"].to_pylist() == ["the topic names no device"]
+    assert parse(batch(b'{"value":1}', topic="telemetry")).rejected["reason"].to_pylist() == [
+        "the topic names no device"
+    ]

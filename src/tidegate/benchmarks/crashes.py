@@ -221,13 +221,13 @@ def _means_equal_single_node(rig: Rig) -> bool:
     reference = rig.state / "reference"
     reference.mkdir()
     msgspec.structs.replace(rig.installation, tables=str(reference / "tables")).save(reference)
-    _start_reference(rig, reference)
+    _reread(reference)
     tables = [DeltaTable(str(path / "means")).to_pyarrow_table() for path in (disturbed, reference / "tables")]
     first, second = (merge(table, WINDOW_S) for table in tables)
     return first.num_rows > 0 and first.equals(second)
 
 
-def _start_reference(rig: Rig, reference: Path) -> None:
+def _reread(reference: Path) -> None:
     """One node over all slices, from the beginning, until it has read everything."""
     subprocess.run(
         [sys.executable, "-m", "tidegate.benchmarks.reread", str(reference), str(WINDOW_S)],

@@ -5,6 +5,7 @@ how many batches the slices that stay fall behind meanwhile: the longest pause b
 move, over the usual pause, less one.
 """
 
+import itertools
 import random
 import statistics
 import time
@@ -31,9 +32,7 @@ def run(progress: Progress, out: Path | None) -> Report:
             rig.start_node(name, trigger_ms="250")
             rig.wait(f"node {name}", lambda name=name: name in rig.assignments.alive())
         rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().holds))
-        fleet = rig.start_fleet(
-            "moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED
-        )
+        fleet = rig.start_fleet("moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED)
         log = TableLog(Path(rig.installation.tables) / "readings")
         advances: list[Advance] = []
         progress.step("Spreading the slices over both nodes.")
@@ -127,7 +126,7 @@ def _row(move: dict[str, Any], advances: list[Advance]) -> dict[str, Any]:
     lags = []
     for slice_ in {a.slice for a in advances} - {move["slice"]}:
         stamps = [a.at_s for a in advances if a.slice == slice_ and a.files]
-        pauses = [(later, later - earlier) for earlier, later in zip(stamps, stamps[1:], strict=False)]
+        pauses = [(later, later - earlier) for earlier, later in itertools.pairwise(stamps)]
         usual_s = statistics.median(pause for _, pause in pauses)
         around = [pause for at, pause in pauses if move["commanded_s"] <= at <= first.at_s + usual_s]
         lags.append(round(max(around, default=usual_s) / usual_s - 1, 2))

@@ -1,5 +1,6 @@
 """What the benchmarks stand on: an installation of its own, nodes and fleets as separate processes."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -79,10 +80,8 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def _send(process: psutil.Process, number: int) -> None:
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-    except psutil.NoSuchProcess:
-        pass
 
 
 class Rig:

@@ -18,8 +18,10 @@ from urllib.parse import unquote, urlsplit
 
 from tidegate.model.errors import BrokerUnavailableError
 
+# A message (subject, subscription, reply, length of headers, length of all), or a control line.
 FRAME = re.compile(
-    rb"(?:H?MSG (\S+) (\d+)(?: (?!\d+ ?\d*\r\n)(\S+))?(?: (\d+))? (\d+)|(PING|PONG|\+OK|INFO [^\r\n]*|-ERR [^\r\n]*))\r\n"
+    rb"(?:H?MSG (\S+) (\d+)(?: (?!\d+ ?\d*\r\n)(\S+))?(?: (\d+))? (\d+)"
+    rb"|(PING|PONG|\+OK|INFO [^\r\n]*|-ERR [^\r\n]*))\r\n"
 )
 STATUS = re.compile(rb"NATS/1\.0(?: (\d\d\d))?")
 CHUNK_BYTES = 1 << 20

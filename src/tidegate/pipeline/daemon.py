@@ -6,18 +6,23 @@ that never die, which took 60 ms a task, more than a small task itself.
 """
 
 import gc
+import importlib
 import sys
 
 from pyspark.daemon import manager
 
+PRELOADED = (
+    "pandas",
+    "pyspark.worker",
+    "pyspark.sql.worker.plan_data_source_read",
+    "tidegate.pipeline.sources.jetstream",
+    "tidegate.pipeline.writing",
+)
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["pyspark.worker"]:
-        import pandas
-        import pyspark.sql.worker.plan_data_source_read
-        import pyspark.worker
-
-        import tidegate.pipeline.sources.jetstream
-        import tidegate.pipeline.writing  # noqa: F401 - all of these are loaded for the workers
+        for name in PRELOADED:
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
     manager()

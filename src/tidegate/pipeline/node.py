@@ -71,7 +71,8 @@ class Node:
             spark.stop()
         if self._lease_lost.is_set():
             raise TidegateError(
-                f"Another process runs as node {self._settings.name}: this one has stopped. Give each node a name of its own."
+                f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
+                "name of its own."
             )
 
     def _serve(self, spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import psutil
+
 from tidegate.pipeline.writing import TaskResult
 
 

@@ -19,6 +19,7 @@ from tidegate.pipeline.identities import Run, Seen
 from tidegate.pipeline.snapshots import load_seen, save_seen
 from tidegate.pipeline.tables import Step, Tables
 from tidegate.pipeline.transforms.means import partials
+from tidegate.pipeline.transforms.parsing import READINGS
 from tidegate.pipeline.writing import (
     SliceWork,
     TaskResult,
@@ -55,10 +56,10 @@ class Sink:
         """For ``foreachBatch`` of what ``written`` returned."""
         results = [pickle.loads(row.result) for row in batch.collect()]  # noqa: S301 - our own workers wrote it
         if results:
-            self._commit(results)
+            self.commit_results(results)
         return results
 
-    def _commit(self, results: list[TaskResult]) -> None:
+    def commit_results(self, results: list[TaskResult]) -> None:
         work = {slice_: done for result in results for slice_, done in result.slices.items()}
         self._adopt(work)
         for result in results:
@@ -87,8 +88,7 @@ class Sink:
         at = self._tables.means.position(slice_)
         if at.offset == step.after:
             return
-        names = [name for name in self._tables.readings.handle.schema().to_arrow().names]
-        missing = self._tables.readings.rows(names, slice_, at.offset, step.after)
+        missing = self._tables.readings.rows(READINGS.names, slice_, at.offset, step.after)
         adds = []
         if missing.num_rows:
             adds = [write_file(self._settings, "means", partials(missing, self._settings.window_s))]

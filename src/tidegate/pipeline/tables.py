@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,10 +65,8 @@ class LogTable:
             return DeltaTable(str(self.path))
         except TableNotFoundError:
             self.path.mkdir(parents=True, exist_ok=True)
-            try:
+            with suppress(CommitFailedError):  # another node may be first
                 DeltaTable.create(str(self.path), schema=SCHEMAS[self.name], configuration=_CONFIGURATION)
-            except CommitFailedError:
-                pass  # another node was first
             return DeltaTable(str(self.path))
 
     def refresh(self) -> DeltaTable:

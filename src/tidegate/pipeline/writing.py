@@ -11,7 +11,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +132,8 @@ class _Task:
         for slice_, (_, low, high, rows, _, _) in self._spans.items():
             if rows != high - low + 1:
                 raise SequenceGapError(
-                    f"Slice {slice_} delivered {rows} messages for offsets {low} to {high}: the batch is not whole and is dropped."
+                    f"Slice {slice_} delivered {rows} messages for offsets {low} to {high}: the batch is not whole, "
+                    "and is read again."
                 )
         work = {
             slice_: SliceWork(Step(epoch, low - 1, high), rows, size, oldest)
@@ -178,7 +182,7 @@ def runs_of(sequences: np.ndarray) -> Iterator[tuple[int, int]]:
     """Where each run of consecutive numbers starts and stops; a repeated number starts a run of its own."""
     breaks = np.flatnonzero(np.diff(sequences) != 1) + 1
     edges = [0, *breaks.tolist(), len(sequences)]
-    yield from zip(edges[:-1], edges[1:], strict=True)
+    yield from pairwise(edges)
 
 
 def write_file(settings: TaskSettings, table: str, rows: pa.Table) -> AddAction:
@@ -189,11 +193,31 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table) -> AddAction:
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    bounds = {column: pc.min_max(rows[column]).as_py() for column in ("slice", "offset") if column in rows.column_names}
-    statistics = {
+    written = json.dumps(_statistics(rows))
+    return AddAction(name, path.stat().st_size, {}, int(time.time() * 1000), True, written)
+
+
+def _statistics(rows: pa.Table) -> dict[str, Any]:
+    """What readers skip files by. Every column is counted: a column that is not would be taken for all null."""
+    lows, highs = {}, {}
+    for field_ in rows.schema:
+        if pa.types.is_integer(field_.type) or pa.types.is_floating(field_.type) or pa.types.is_string(field_.type):
+            bounds = pc.min_max(rows[field_.name])
+            lows[field_.name], highs[field_.name] = bounds["min"].as_py(), bounds["max"].as_py()
+        elif pa.types.is_timestamp(field_.type):
+            # The log keeps milliseconds: round outwards, so that no row falls outside its file's bounds.
+            bounds = pc.min_max(rows[field_.name].cast(pa.int64()))
+            low, high = bounds["min"].as_py(), bounds["max"].as_py()
+            lows[field_.name] = None if low is None else _iso(low // 1000)
+            highs[field_.name] = None if high is None else _iso(-(-high // 1000))
+    return {
         "numRecords": rows.num_rows,
-        "minValues": {column: bound["min"] for column, bound in bounds.items()},
-        "maxValues": {column: bound["max"] for column, bound in bounds.items()},
-        "nullCount": dict.fromkeys(bounds, 0),
+        "minValues": {name: value for name, value in lows.items() if value is not None},
+        "maxValues": {name: value for name, value in highs.items() if value is not None},
+        "nullCount": {name: rows[name].null_count for name in rows.column_names},
     }
-    return AddAction(name, path.stat().st_size, {}, int(time.time() * 1000), True, json.dumps(statistics))
+
+
+def _iso(milliseconds: int) -> str:
+    stamp = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{stamp:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"

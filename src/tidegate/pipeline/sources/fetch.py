@@ -162,7 +162,7 @@ def _check_stalled(wire: Wire, cursor: Cursor, deadline: float) -> None:
     """An answer came back short. Nothing to worry about unless the log has moved past what is wanted."""
     if time.monotonic() > deadline:
         raise BrokerUnavailableError(
-            f"{cursor.stream} does not deliver message {cursor.next} of {cursor.last}; its replicas may still be catching up."
+            f"{cursor.stream} does not deliver message {cursor.next} of {cursor.last}: its replicas may be catching up."
         )
     first = _first_sequence(wire, cursor)
     if first > cursor.next:

@@ -222,7 +222,7 @@ def _worker_wire(urls: tuple[str, ...]) -> Wire:
 
 
 def _topic(subject: bytes) -> str:
-    """``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a dot in a topic as two slashes."""
+    """``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a topic's dot as two slashes."""
     topic = _topics.get(subject)
     if topic is None:
         plain = subject.decode().split(".", 2)[2]
