@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         for name in NODES:
             _start(rig, name)
         for name in NODES:
-            rig.wait(f"node {name}", lambda name=name: bool(rig.progress(name).get("query")), 120)
+            rig.wait(f"node {name}", partial(rig.has_progress, name), 120)
         log = TableLog(Path(rig.installation.tables) / "readings")
         advances: list[Advance] = []
         rows = []
@@ -224,7 +225,7 @@ def _means_equal_single_node(rig: Rig) -> bool:
     _reread(reference)
     tables = [DeltaTable(str(path / "means")).to_pyarrow_table() for path in (disturbed, reference / "tables")]
     first, second = (merge(table, WINDOW_S) for table in tables)
-    return first.num_rows > 0 and first.equals(second)
+    return bool(first.num_rows > 0 and first.equals(second))
 
 
 def _reread(reference: Path) -> None:

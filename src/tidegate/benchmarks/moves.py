@@ -9,6 +9,7 @@ import itertools
 import random
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         progress.step("Starting two nodes.")
         for name in NODES:
             rig.start_node(name, trigger_ms="250")
-            rig.wait(f"node {name}", lambda name=name: name in rig.assignments.alive())
+            rig.wait(f"node {name}", partial(_lives, rig, name))
         rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().holds))
         fleet = rig.start_fleet("moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED)
         log = TableLog(Path(rig.installation.tables) / "readings")
@@ -65,6 +66,10 @@ def run(progress: Progress, out: Path | None) -> Report:
         Check.equal("ledger_exact", verdict.holds and summary["acked"] == summary["sent"], True),
     ]
     return Report("bench moves", rows, checks, round(time.monotonic() - started, 1))
+
+
+def _lives(rig: Rig, name: str) -> bool:
+    return name in rig.assignments.alive()
 
 
 def _spread(rig: Rig) -> None:

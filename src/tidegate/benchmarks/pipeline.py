@@ -50,7 +50,7 @@ def run(progress: Progress, out: Path | None) -> Report:
 
 
 def _median(rows: list[dict[str, Any]], what: str, key: str = "rows_per_s") -> float:
-    return statistics.median(row[key] for row in rows if row["what"] == what)
+    return float(statistics.median(row[key] for row in rows if row["what"] == what))
 
 
 def _checks(rows: list[dict[str, Any]]) -> list[Check]:
@@ -130,7 +130,7 @@ def _delay(spark: SparkSession, progress: Progress, rows: list[dict[str, Any]], 
         rows.append({"what": "empty batch", **_spread(empty_batches_s(spark))})
         progress.step("Starting a node for the delay.")
         node = rig.start_node("delay", trigger_ms="0")
-        rig.wait("the node", lambda: bool(rig.progress("delay").get("query")))
+        rig.wait("the node", lambda: rig.has_progress("delay"))
         progress.step(f"{DELAY_RATE:,} readings a second for {DELAY_SECONDS} s.")
         summary = rig.finish_fleet(
             rig.start_fleet("delay", devices=200, connections=8, rate=DELAY_RATE, seconds=DELAY_SECONDS, seed=1)
@@ -145,5 +145,8 @@ def _delay(spark: SparkSession, progress: Progress, rows: list[dict[str, Any]], 
 
 def _spread(seconds: list[float]) -> dict[str, Any]:
     ordered = sorted(seconds)
-    at = lambda share: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 4)  # noqa: E731
+
+    def at(share: float) -> float:
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 4)
+
     return {"count": len(ordered), "p5_s": at(0.05), "p50_s": at(0.5), "p95_s": at(0.95)}

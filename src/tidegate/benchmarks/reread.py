@@ -4,6 +4,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pyspark.sql import DataFrame
+
 from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
@@ -27,10 +29,14 @@ def main(state: Path, window_s: int) -> None:
     tables = Tables(Path(installation.tables))
     sink = Sink(tables, TaskSettings(tables.directory, window_s, 0.0, False), 3600)
     frame = spark.readStream.format("tidegate").option("state", str(state)).option("node", "reference").load()
+
+    def commit(batch: DataFrame, _: int) -> None:
+        sink.commit(batch)
+
     with tempfile.TemporaryDirectory() as scratch:
         query = (
             sink.written(frame)
-            .writeStream.foreachBatch(lambda batch, _: sink.commit(batch) and None)
+            .writeStream.foreachBatch(commit)
             .option("checkpointLocation", scratch)
             .trigger(availableNow=True)
             .start()

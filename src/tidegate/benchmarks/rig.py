@@ -74,7 +74,7 @@ class NodeProcess:
 
 def _command(process: psutil.Process) -> list[str]:
     try:
-        return process.cmdline()
+        return list(process.cmdline())
     except psutil.Error:
         return []
 
@@ -128,6 +128,9 @@ class Rig:
     def progress(self, name: str) -> dict[str, Any]:
         document = self.assignments.progress(name)
         return json.loads(document) if document else {}
+
+    def has_progress(self, name: str) -> bool:
+        return bool(self.progress(name).get("query"))
 
     def wait(self, purpose: str, condition: Callable[[], bool], timeout_s: float = 90.0) -> float:
         """Wait until the condition holds; how long that took. Interruptions of a broker are part of the wait."""

@@ -80,4 +80,4 @@ def _seconds(writer: DataStreamWriter) -> float:
         query = writer.option("checkpointLocation", scratch).trigger(availableNow=True).start()
         query.awaitTermination()
         progress: list[Any] = query.recentProgress
-    return sum(one["durationMs"]["triggerExecution"] for one in progress) / 1000
+    return float(sum(one["durationMs"]["triggerExecution"] for one in progress)) / 1000

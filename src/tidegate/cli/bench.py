@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.options import AsJson
 from tidegate.cli.report import Progress, Report, everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
 
@@ -33,7 +34,7 @@ def find(name: str) -> Benchmark:
 
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Directory that keeps what the run leaves behind.")] = None,
 ) -> None:
     """Run a benchmark; exit status 0 where every check holds, 1 where one does not.

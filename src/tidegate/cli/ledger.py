@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from tidegate.cli.options import STATE, AsJson, State
 from tidegate.cli.report import Check, Progress, Report, everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
@@ -14,7 +15,6 @@ from tidegate.model.installation import Installation
 if TYPE_CHECKING:
     from tidegate.pipeline.ledger import LedgerVerdict
 
-STATE = Path(".tidegate")
 ACKS = "acks"
 
 app = typer.Typer(no_args_is_help=True)
@@ -32,14 +32,11 @@ def ledger() -> None:
 
 @app.command()
 def check(
-    state: Annotated[
-        Path,
-        typer.Option(envvar="TIDEGATE_STATE", help="Directory of the installation.", show_default=str(STATE)),
-    ] = STATE,
+    state: State = STATE,
     acks: Annotated[
         Path | None, typer.Option(help="Directory of the acknowledgement files.", show_default="<state>/acks")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare every acknowledged reading with the table of readings.
 

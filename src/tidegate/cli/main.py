@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
-from tidegate.cli import bench, ledger, node
+from tidegate.cli import bench, ledger, node, operate, up
 from tidegate.model.errors import TidegateError, UserError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -28,7 +28,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="bench")(bench.bench)
+app.command(name="up")(up.up)
 app.command(name="node")(node.run)
+app.command(name="status")(operate.status)
+app.command(name="move")(operate.move)
+app.command(name="compact")(operate.compact)
 app.add_typer(ledger.app, name="ledger")
 
 # The root of all mistakes in arguments, whichever copy of click typer is built on.
@@ -51,8 +55,10 @@ def tidegate(
 
     \b
     Examples:
-      tidegate bench pipeline
+      tidegate up --nodes 2
+      tidegate status
       tidegate ledger check --json
+      tidegate bench pipeline
     """
 
 

@@ -2,18 +2,18 @@
 
 import signal
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tidegate.cli.options import STATE, Config, State
 from tidegate.settings import load, with_options
 
 
 def run(
     name: Annotated[str | None, typer.Option(help="A name no other node has.")] = None,
-    state: Annotated[Path, typer.Option(help="Directory of the running installation.")] = Path(".tidegate"),
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    state: State = STATE,
+    config: Config = None,
     cost_us_per_record: Annotated[float | None, typer.Option(help="Time each record takes on its core.")] = None,
 ) -> None:
     """Run one processing node: a Spark query over the slices that are assigned to it.

@@ -6,7 +6,7 @@ identity in the forgotten part is *doubtful*. Whoever asks must then look into t
 """
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -131,7 +131,7 @@ class Seen:
         for device, boots in self._devices.items():
             rows.extend((device, boot, -1, track.floor, True) for boot, track in boots.items() if track.floor >= 0)
         rows.extend((device, boot, -1, -1, True) for device, boot in self._forgotten_boot.items())
-        columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SNAPSHOT]
+        columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[] for _ in SNAPSHOT]
         return pa.table(
             [pa.array(column, field.type) for column, field in zip(columns, SNAPSHOT, strict=True)], SNAPSHOT
         )

@@ -106,7 +106,7 @@ class Node:
         try:
             query = self._start_query(spark, scratch)
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
-                query.awaitTermination(0.2)
+                query.awaitTermination(0.2)  # type: ignore[arg-type]
                 self._report(query)
             if query.isActive:
                 query.stop()

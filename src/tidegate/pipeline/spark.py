@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.model.errors import UserError
 
@@ -143,6 +143,10 @@ def session(
     return builder.getOrCreate()
 
 
+def _collect(frame: DataFrame, _: int) -> None:
+    frame.collect()
+
+
 def _train(archive: Path) -> None:
     """Touch the classes that a node touches, then leave; the JVM writes the cache on its way out."""
     spark = session("tidegate-prepare", "local[1]", training=archive)
@@ -153,7 +157,7 @@ def _train(archive: Path) -> None:
         .option("rowsPerBatch", 1)
         .load()
         .writeStream.trigger(processingTime="0 seconds")
-        .foreachBatch(lambda frame, _: frame.collect())
+        .foreachBatch(_collect)
         .start()
     )
     query.awaitTermination(5)

@@ -1,0 +1,122 @@
+"""Commands for a running installation: ``status`` looks, ``move`` acts, ``compact`` tidies the tables."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.ingest import measure
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.cli.options import STATE, AsJson, State
+from tidegate.model.backlog import Backlog
+from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
+
+MOVE_S_MAX = 30.0
+
+
+def status(state: State = STATE, as_json: AsJson = False) -> None:
+    """Say how old the data is, what waits, and which node works on which slice.
+
+    \b
+    Examples:
+      tidegate status
+      tidegate status --json
+    """
+    from tidegate.pipeline.tables import Tables  # noqa: PLC0415 - slow to import
+
+    installation = Installation.load(state)
+    tables = Tables(Path(installation.tables))
+    committed = {slice_: tables.readings.position(slice_).offset for slice_ in range(installation.slices)}
+    with Wire(installation.control_urls) as control, Wire(installation.data_urls) as data:
+        assignments = Assignments(Knowledge(control), installation.slices)
+        backlog = measure(data, installation.slices, committed)
+        holds = assignments.current().holds
+        nodes = {name: json.loads(assignments.progress(name) or b"{}") for name in assignments.alive()}
+    if as_json:
+        typer.echo(json.dumps(_document(backlog, holds, nodes)))
+        return
+    console = Console()
+    console.print(sentence(backlog, nodes))
+    table = Table("slice", "node", "epoch", "committed", "waiting", "age of data", box=None)
+    for one, hold in zip(backlog.slices, holds, strict=True):
+        age = "-" if one.head_age_s is None else f"{one.head_age_s:.1f} s"
+        owner = f"{hold.owner or 'none'}{f' → {hold.taker}' if hold.taker else ''}"
+        table.add_row(str(one.slice), owner, str(hold.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
+    console.print(table)
+
+
+def sentence(backlog: Backlog, nodes: dict[str, Any]) -> str:
+    """One sentence of state, then what is wrong."""
+    age_s = backlog.head_age_s
+    freshness = "Data is up to date" if age_s is None else f"Data is {age_s:.1f} s old"
+    lines = [f"{freshness}: {backlog.waiting:,} readings wait, {len(nodes)} processing node(s) run."]
+    lines += [f"ALARM: {alarm}" for alarm in backlog.alarms]
+    lines += [f"Node {name}: {doc['problem']}" for name, doc in nodes.items() if doc.get("problem")]
+    return "\n".join(lines)
+
+
+def _document(backlog: Backlog, holds: Any, nodes: dict[str, Any]) -> dict[str, Any]:
+    slices = [
+        {"slice": one.slice, "node": hold.owner, "taker": hold.taker, "epoch": hold.epoch, "committed": one.committed}
+        | {"waiting": one.waiting, "age_s": one.head_age_s}
+        for one, hold in zip(backlog.slices, holds, strict=True)
+    ]
+    return {
+        "age_s": backlog.head_age_s,
+        "waiting": backlog.waiting,
+        "upstream_waiting": backlog.upstream_waiting,
+        "alarms": list(backlog.alarms),
+        "slices": slices,
+        "nodes": nodes,
+    }
+
+
+def move(
+    slice_: Annotated[int, typer.Argument(metavar="SLICE", help="The slice's number.")],
+    to: Annotated[str, typer.Option(help="The node that shall take it.")],
+    state: State = STATE,
+) -> None:
+    """Move a slice to another running node; returns when that node has it.
+
+    \b
+    Example:
+      tidegate move 3 --to node-2
+    """
+    installation = Installation.load(state)
+    with Wire(installation.control_urls) as control:
+        assignments = Assignments(Knowledge(control), installation.slices)
+        started = time.monotonic()
+        refusal = assignments.move(slice_, to)
+        if refusal is not None:
+            raise UserError(f"Slice {slice_} stays where it is: {refusal}.")
+        while assignments.current().holds[slice_].owner != to:
+            if time.monotonic() - started > MOVE_S_MAX:
+                raise UserError(
+                    f"Slice {slice_} is still on its way to {to}: its node may be busy; see 'tidegate status'."
+                )
+            time.sleep(0.05)
+    typer.echo(f"Slice {slice_} is on node {to} ({time.monotonic() - started:.1f} s).")
+
+
+def compact(state: State = STATE) -> None:
+    """Merge the tables' small files and remove files that no table knows and that are older than a week.
+
+    Nodes may go on writing meanwhile.
+
+    \b
+    Example:
+      tidegate compact
+    """
+    from tidegate.pipeline.tables import Tables  # noqa: PLC0415 - slow to import
+
+    tables = Tables(Path(Installation.load(state).tables))
+    for table in (tables.readings, tables.means, tables.rejected):
+        before, after, removed = table.compact()
+        typer.echo(f"{table.name}: {before} files are {after} now, {removed} orphans removed.")
