@@ -25,6 +25,8 @@ FRAME = re.compile(
 )
 STATUS = re.compile(rb"NATS/1\.0(?: (\d\d\d))?")
 CHUNK_BYTES = 1 << 20
+# Nobody answers the server's pings while nothing is asked, and it gives a silent client up after some minutes.
+IDLE_S_MAX = 60.0
 
 
 class Frame(NamedTuple):
@@ -53,6 +55,7 @@ class Wire:
         self._timeout_s = timeout_s
         self._name = name
         self._socket: socket.socket | None = None
+        self._used_at = 0.0
         self._buffer = b""
         self._inbox = f"_INBOX.{self.identity}"
         self._serial = itertools.count(2)
@@ -73,6 +76,9 @@ class Wire:
 
     def connection(self) -> socket.socket:
         """The open socket, opened now if need be at the first address that answers."""
+        if self._socket is not None and time.monotonic() - self._used_at > IDLE_S_MAX:
+            self.close()
+        self._used_at = time.monotonic()
         if self._socket is not None:
             return self._socket
         failures = []

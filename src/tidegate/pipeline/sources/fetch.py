@@ -23,7 +23,7 @@ REQUEST_BYTES = 4 << 20
 STALL_S = 10.0
 
 _DIRECT = re.compile(rb"HMSG (\S+) 1 (\d+) (\d+)\r\n")
-_PUSHED = re.compile(rb"H?MSG (\S+) (\d+) \$JS\.ACK\.\S+\.(\d+)\.\d+\.(\d+)\.\d+ (?:(\d+) )?(\d+)\r\n")
+_PUSHED = re.compile(rb"H?MSG (\S+) 2 \$JS\.ACK\.\S+\.(\d+)\.\d+\.(\d+)\.\d+ (?:(\d+) )?(\d+)\r\n")
 
 
 @dataclass(slots=True)
@@ -70,8 +70,8 @@ def fetch(wire: Wire, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Rows]:
     many = [Cursor(s, after + 1, last) for s, after, last in ranges if last - after > BACKLOG_ROWS]
     if few:
         yield from _fetch_direct(wire, few)
-    if many:
-        yield from _fetch_pushed(wire, many)
+    for cursor in many:
+        yield from _fetch_pushed(wire, cursor)
 
 
 def _gap(cursor: Cursor, found: int) -> SequenceGapError:
@@ -181,35 +181,33 @@ def _first_sequence(wire: Wire, cursor: Cursor) -> int:
 # -- push
 
 
-def _fetch_pushed(wire: Wire, cursors: list[Cursor]) -> Iterator[Rows]:
-    by_subscription: dict[int, Cursor] = {}
+def _fetch_pushed(wire: Wire, cursor: Cursor) -> Iterator[Rows]:
+    """One consumer at a time: flow control lets 32 MiB be under way, and two of those could exceed what the server
+    holds back for one connection before it gives the connection up.
+    """
     with Wire(wire.urls, name="tidegate-push") as pushed:
-        for number, cursor in enumerate(cursors, start=2):
-            by_subscription[number] = cursor
-            _subscribe(pushed, cursor, number)
-        left = len(cursors)
+        _subscribe(pushed, cursor)
         deadline = time.monotonic() + STALL_S
-        while left:
+        while not cursor.done:
             data = _take(pushed, deadline)
-            used = _scan_pushed(pushed, data, by_subscription)
+            before = cursor.next
+            used = _scan_pushed(pushed, data, cursor)
             pushed.keep(data[used:])
-            for cursor in cursors:
-                if len(cursor.offsets) >= CHUNK_ROWS or (cursor.done and cursor.offsets):
-                    deadline = time.monotonic() + STALL_S
-                    left -= cursor.done
-                    yield cursor.taken()
-        for cursor in cursors:
-            pushed.publish(f"$JS.API.CONSUMER.DELETE.{cursor.stream}.{_consumer(pushed, cursor)}")
+            if cursor.next > before:
+                deadline = time.monotonic() + STALL_S
+            if cursor.done or len(cursor.offsets) >= CHUNK_ROWS:
+                yield cursor.taken()
+        pushed.publish(f"$JS.API.CONSUMER.DELETE.{cursor.stream}.{_consumer(pushed, cursor)}")
 
 
 def _consumer(wire: Wire, cursor: Cursor) -> str:
     return f"{wire.identity}-{cursor.slice}"
 
 
-def _subscribe(wire: Wire, cursor: Cursor, number: int) -> None:
+def _subscribe(wire: Wire, cursor: Cursor) -> None:
     inbox = f"_INBOX.{secrets.token_hex(11)}"
     name = _consumer(wire, cursor)
-    wire.send(b"SUB %s %d\r\n" % (inbox.encode(), number))
+    wire.send(b"SUB %s 2\r\n" % inbox.encode())
     config = {
         "name": name,
         "deliver_subject": inbox,
@@ -227,7 +225,7 @@ def _subscribe(wire: Wire, cursor: Cursor, number: int) -> None:
     wire.publish(f"$JS.API.CONSUMER.CREATE.{cursor.stream}.{name}", wanted, reply=wire.inbox())
 
 
-def _scan_pushed(wire: Wire, data: bytes, by_subscription: dict[int, Cursor]) -> int:
+def _scan_pushed(wire: Wire, data: bytes, cursor: Cursor) -> int:
     position, size = 0, len(data)
     match = _PUSHED.match
     while position < size:
@@ -237,13 +235,12 @@ def _scan_pushed(wire: Wire, data: bytes, by_subscription: dict[int, Cursor]) ->
             if stop:
                 break
             continue
-        subject, subscription, sequence_text, stamp, header_length, length = found.groups()
+        subject, sequence_text, stamp, header_length, length = found.groups()
         start = found.end()
         end = start + int(length)
         if end + 2 > size:
             break
         position = end + 2
-        cursor = by_subscription[int(subscription)]
         if cursor.done:
             continue
         sequence = int(sequence_text)
