@@ -6,6 +6,7 @@ move, over the usual pause, less one.
 """
 
 import itertools
+import math
 import random
 import statistics
 import time
@@ -140,4 +141,4 @@ def _row(move: dict[str, Any], advances: list[Advance]) -> dict[str, Any]:
 
 def percentile(ordered: list[float], share: float) -> float:
     """The smallest value that at least ``share`` percent of the ordered values do not exceed."""
-    return ordered[min(len(ordered) - 1, max(0, round(share / 100 * len(ordered) + 0.5) - 1))]
+    return ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]

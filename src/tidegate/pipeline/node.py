@@ -54,6 +54,8 @@ class Node:
         self._stopping.set()
 
     def run(self) -> None:
+        """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
+        self._await_name()
         prepare()
         directory = self._state / "nodes" / self._settings.name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,6 +76,16 @@ class Node:
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
                 "name of its own."
             )
+
+    def _await_name(self) -> None:
+        """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
+        name, deadline = self._settings.name, time.monotonic() + self._settings.lease_s + 2
+        with Wire(self._installation.control_urls, name=f"{name}-start") as control:
+            assignments = Assignments(Knowledge(control), self._installation.slices)
+            while name in assignments.alive():
+                if time.monotonic() > deadline:
+                    raise UserError(f"A node named {name} is running already: stop it, or choose another --name.")
+                time.sleep(0.1)
 
     def _serve(self, spark: SparkSession) -> None:
         """Hold the lease, and with it slices, only while there is a session that can work on them."""
@@ -152,12 +164,14 @@ class Node:
         )
 
     def _problem(self, error: Exception | None) -> str:
-        """One sentence: our own error if it was one, else the last line of what Spark says."""
+        """One sentence: our own error if it was one, else the first line of what Spark says."""
         if isinstance(self._failure, TidegateError):
             return str(self._failure)
-        if self._failure is not None and not isinstance(self._failure, PySparkException):
-            return _disk_sentence(self._failure, self._installation.tables) or repr(self._failure)
-        return own_sentence(str(error)) or str(error).strip().splitlines()[0][:300]
+        text = f"{self._failure}\n{error}"
+        if "No space left on device" in text:
+            tables = self._installation.tables
+            return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
+        return own_sentence(text) or next(line for line in text.splitlines() if line != "None").strip()[:300]
 
 
 def _warm_up(spark: SparkSession) -> None:
@@ -172,12 +186,6 @@ def own_sentence(text: str) -> str | None:
         name, _, message = line.strip().partition(": ")
         if name.startswith("tidegate.model.errors.") and message:
             return message
-    return None
-
-
-def _disk_sentence(error: BaseException, tables: str) -> str | None:
-    if isinstance(error, OSError) and error.errno == 28:
-        return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
     return None
 
 
@@ -213,16 +221,10 @@ class Keeper(threading.Thread):
         self._purge_due = time.monotonic() + settings.purge_s
 
     def take_lease(self) -> None:
-        """Hold the lease before anything is read. A predecessor's lease is waited for: it ends by itself."""
-        deadline = time.monotonic() + self._settings.lease_s + 2
-        while self._revision is None:
-            self._renew()
-            if self._revision is None:
-                if time.monotonic() > deadline:
-                    raise UserError(
-                        f"A node named {self._settings.name} is running already: stop it, or choose another --name."
-                    )
-                time.sleep(0.1)
+        """Hold the lease before anything is read."""
+        self._renew()
+        if self._revision is None:
+            raise UserError(f"Another node named {self._settings.name} has just started: choose another --name.")
 
     def _renew(self) -> None:
         self._revision = self._assignments.renew_lease(

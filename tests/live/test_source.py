@@ -1,0 +1,162 @@
+"""The Spark source against a real log, without Spark around it: whole ranges or an error, never a shrug."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+import tidegate.pipeline.sources.fetch as fetching
+from tidegate.benchmarks.filling import open_slice
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.embedded import EmbeddedBrokers
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.brokers.wire import Wire
+from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
+from tidegate.model.installation import Installation
+from tidegate.pipeline.sources.fetch import fetch
+from tidegate.pipeline.sources.jetstream import JetStreamReader
+
+pytestmark = pytest.mark.live
+SLICES = 3
+ROWS = 2_500
+# Payloads that look like protocol, end like it, or are not text at all.
+STRANGE = [b"", b"\r\n", b"HMSG a 1 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"PING\r\n", b"\x00\xff" * 40, b"-ERR 'no'\r\n"]
+
+
+def payload(number: int) -> bytes:
+    return STRANGE[number % 100] if number % 100 < len(STRANGE) else b'{"value":%d}' % number
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with EmbeddedBrokers(tmp_path_factory.mktemp("state"), BrokerSettings(slices=SLICES)) as brokers:
+        assert brokers.installation is not None
+        with Wire(brokers.installation.data_urls) as wire:
+            for slice_ in range(SLICES):
+                open_slice(wire, slice_)
+                for number in range(ROWS):
+                    wire.publish(f"tg.{slice_}.telemetry.d//{number % 7}", payload(number))
+                wire.request(f"tg.{slice_}.telemetry.last", b"{}")
+        yield brokers.installation
+
+
+@pytest.fixture
+def wire(here: Installation) -> Iterator[Wire]:
+    with Wire(here.data_urls) as connected:
+        yield connected
+
+
+def rows_of(wire: Wire, ranges: list[tuple[int, int, int]]) -> dict[int, list[tuple[int, bytes, bytes]]]:
+    found: dict[int, list[tuple[int, bytes, bytes]]] = {}
+    for rows in fetch(wire, ranges):
+        found.setdefault(rows.slice, []).extend(zip(rows.offsets, rows.subjects, rows.payloads, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("backlog_rows", [10**9, 0], ids=["direct get", "push"])
+def test_a_range_is_delivered_whole_in_order_and_twice_the_same(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, backlog_rows: int
+) -> None:
+    monkeypatch.setattr(fetching, "BACKLOG_ROWS", backlog_rows)
+    ranges = [(0, 0, ROWS), (1, 100, 101), (2, 7, ROWS)]
+    first = rows_of(wire, ranges)
+    assert [len(first[slice_]) for slice_ in range(SLICES)] == [ROWS, 1, ROWS - 7]
+    for slice_, after, last in ranges:
+        assert [offset for offset, _, _ in first[slice_]] == list(range(after + 1, last + 1))
+        assert all(body == payload(offset - 1) for offset, _, body in first[slice_])
+    assert rows_of(wire, ranges) == first
+
+
+def test_both_ways_give_the_same_rows(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    direct = rows_of(wire, [(0, 0, ROWS)])
+    monkeypatch.setattr(fetching, "BACKLOG_ROWS", 0)
+    assert rows_of(wire, [(0, 0, ROWS)]) == direct
+
+
+@pytest.mark.parametrize("backlog_rows", [10**9, 0], ids=["direct get", "push"])
+def test_a_missing_message_is_an_error_that_names_it(
+    here: Installation, wire: Wire, monkeypatch: pytest.MonkeyPatch, backlog_rows: int
+) -> None:
+    monkeypatch.setattr(fetching, "BACKLOG_ROWS", backlog_rows)
+    victim = 1200 if backlog_rows else 1201
+    with Wire(here.data_urls) as other:
+        other.request("$JS.API.STREAM.MSG.DELETE.SLICE_1", json.dumps({"seq": victim}).encode())
+    with pytest.raises(SequenceGapError, match=f"Slice 1 has no message {victim}"):
+        rows_of(wire, [(1, victim - 2, ROWS)])
+
+
+def test_what_the_log_does_not_have_yet_is_waited_for_and_then_an_error(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "STALL_S", 0.5)
+    with pytest.raises(BrokerUnavailableError):
+        rows_of(wire, [(0, ROWS, ROWS + 50)])
+
+
+# -- the reader, as Spark calls it
+
+
+@pytest.fixture
+def reader(here: Installation, tmp_path: Path) -> Iterator[JetStreamReader]:
+    fresh = msgspec.structs.replace(here, tables=str(tmp_path / "tables"))
+    fresh.save(tmp_path)
+    with Wire(here.control_urls) as control:
+        assignments = Assignments(Knowledge(control), SLICES)
+        assignments.change(lambda before: before.vacate("other").adopt(["reader"])[0])
+    reading = JetStreamReader({"state": str(tmp_path), "node": "reader", "partitions": "2"})
+    yield reading
+    reading.stop()
+
+
+def test_a_batch_stays_within_the_limit_and_shares_it(reader: JetStreamReader) -> None:
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(300))
+    assert sum(to - begin for _, begin, to in end.values()) == 300
+    assert all(to - begin == 100 for _, begin, to in end.values())
+    after = reader.latestOffset(end, ReadAllAvailable())
+    assert all(to == ROWS + 1 for _, _, to in after.values())
+
+
+def test_the_same_offsets_give_the_same_rows(reader: JetStreamReader) -> None:
+    start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    end = reader.latestOffset(start, ReadMaxRows(90))
+
+    def read() -> list[pa.RecordBatch]:
+        batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+        return sorted(batches, key=lambda batch: batch.column("slice")[0].as_py())
+
+    first = read()
+    assert sum(batch.num_rows for batch in first) == 90
+    assert all(one.equals(two) for one, two in zip(first, read(), strict=True))
+    assert "telemetry/d.3" in first[0].column("topic").to_pylist()
+
+
+def test_nothing_new_is_no_partition(reader: JetStreamReader) -> None:
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.partitions(end, end) == []
+    assert reader.latestOffset(end, ReadMaxRows(10)) == end
+
+
+def test_available_now_ends_where_the_log_was(reader: JetStreamReader, here: Installation) -> None:
+    reader.prepareForTriggerAvailableNow()
+    with Wire(here.data_urls) as other:
+        other.request("tg.0.telemetry.late", b"{}")
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.planner.ends([0])[0] == end["0"][2] + 1
+
+
+def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamReader, here: Installation) -> None:
+    start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    with Wire(here.control_urls) as control:
+        assignments = Assignments(Knowledge(control), SLICES)
+        revision = assignments.renew_lease("other", "x", None, 5)
+        assert revision is not None
+        assert assignments.move(1, "other") is None
+        after = reader.latestOffset(start, ReadMaxRows(30))
+        assert sorted(after) == ["0", "2"]
+        assert assignments.current().holds[1].owner == "other"
+        assignments.end_lease("other")
