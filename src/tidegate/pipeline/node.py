@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.ingest import purge_committed
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.progress import ProgressBoard
+from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sink import Sink
 from tidegate.pipeline.sources.jetstream import JetStreamSource
@@ -49,6 +49,7 @@ class Node:
         self._lease_lost = threading.Event()
         self._board = ProgressBoard(settings.name)
         self._failure: BaseException | None = None
+        self._retention = Retention(self._installation, settings.name, settings.purge_s, fsync=fsync)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -70,6 +71,7 @@ class Node:
             _warm_up(spark)
             self._serve(spark)
         finally:
+            self._retention.close()
             spark.stop()
         if self._lease_lost.is_set():
             raise TidegateError(
@@ -120,6 +122,7 @@ class Node:
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
                 query.awaitTermination(0.2)  # type: ignore[arg-type]
                 self._report(query)
+                self._purge()
             if query.isActive:
                 query.stop()
                 return None
@@ -133,6 +136,12 @@ class Node:
         """Spark's progress as one JSON document; its Python listener would fetch the same field by field."""
         if (progress := query.lastProgress) is not None:
             self._board.progressed(json.loads(progress.json))
+
+    def _purge(self) -> None:
+        try:
+            self._retention.purge_if_due(self._board.committed_offsets())
+        except BrokerUnavailableError as error:
+            self._board.alarm(str(error))
 
     def _start_query(self, spark: SparkSession, scratch: Path) -> StreamingQuery:
         settings = self._settings
@@ -196,7 +205,7 @@ def _scratch_parent() -> str | None:
 
 
 class Keeper(threading.Thread):
-    """Holds the node's lease, takes over from the dead, publishes progress, and clears what is committed."""
+    """Holds the node's lease, takes over from the dead, publishes progress."""
 
     def __init__(
         self,
@@ -213,12 +222,10 @@ class Keeper(threading.Thread):
         self._say = say
         self._lease_lost = lease_lost
         self._control = Wire(installation.control_urls, name=f"{settings.name}-keeper")
-        self._data = Wire(installation.data_urls, name=f"{settings.name}-keeper")
         self._assignments = Assignments(Knowledge(self._control), installation.slices)
         self._incarnation = secrets.token_hex(8)
         self._revision: int | None = None
         self._ending = threading.Event()
-        self._purge_due = time.monotonic() + settings.purge_s
 
     def take_lease(self) -> None:
         """Hold the lease before anything is read."""
@@ -246,22 +253,9 @@ class Keeper(threading.Thread):
                 document = self._board.document()
                 if document is not None:
                     self._assignments.publish_progress(self._settings.name, document)
-                self._purge()
             except BrokerUnavailableError as error:
                 self._board.alarm(str(error))
             self._ending.wait(0.1)
-
-    def _purge(self) -> None:
-        """Remove from the log what every job has committed. Late is harmless, early is not."""
-        if time.monotonic() < self._purge_due:
-            return
-        self._purge_due = time.monotonic() + self._settings.purge_s
-        committed = self._board.committed_offsets()
-        for held in self._assignments.job_offsets():
-            committed = {slice_: min(offset, held.get(slice_, offset)) for slice_, offset in committed.items()}
-        if committed:
-            os.sync()  # what is purged must not depend on a write that is still in memory
-            purge_committed(self._data, committed)
 
     def stop(self, *, in_good_order: bool) -> None:
         self._ending.set()
@@ -274,4 +268,3 @@ class Keeper(threading.Thread):
             except BrokerUnavailableError:
                 pass  # the lease ends by itself
         self._control.close()
-        self._data.close()
