@@ -83,7 +83,7 @@ def test_a_missing_message_is_an_error_that_names_it(
     here: Installation, wire: Wire, monkeypatch: pytest.MonkeyPatch, backlog_rows: int
 ) -> None:
     monkeypatch.setattr(fetching, "BACKLOG_ROWS", backlog_rows)
-    victim = 1200 if backlog_rows else 1201
+    victim = 1200 if backlog_rows else 1300
     with Wire(here.data_urls) as other:
         other.request("$JS.API.STREAM.MSG.DELETE.SLICE_1", json.dumps({"seq": victim}).encode())
     with pytest.raises(SequenceGapError, match=f"Slice 1 has no message {victim}"):

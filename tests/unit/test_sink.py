@@ -50,6 +50,7 @@ class Bench:
 
     def write(self, slice_: int, after: int, payloads: list[bytes]) -> None:
         self.sink.commit_results([self.task(slice_, after, payloads)])
+        self.sink.settle()
 
     def table(self, name: str) -> pa.Table:
         return DeltaTable(str(self.directory / name)).to_pyarrow_table()

@@ -42,6 +42,8 @@ def main(state: Path, window_s: int) -> None:
             .start()
         )
         query.awaitTermination()
+        sink.settle()
+        sink.close()
     spark.stop()
 
 

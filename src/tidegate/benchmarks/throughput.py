@@ -71,7 +71,10 @@ class Workbench:
         def commit(batch: DataFrame, _: int) -> None:
             sink.commit(batch)
 
-        return _seconds(sink.written(frame).writeStream.foreachBatch(commit))
+        try:
+            return _seconds(sink.written(frame).writeStream.foreachBatch(commit))
+        finally:
+            sink.close()
 
 
 def _seconds(writer: DataStreamWriter) -> float:

@@ -25,4 +25,5 @@ if __name__ == "__main__":
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
+    gc.disable()  # a collection after every task is enough; within one they cost a tenth of it and find nothing
     manager()

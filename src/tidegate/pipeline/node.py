@@ -117,8 +117,10 @@ class Node:
         """One query until it ends; the problem that ended it, or None if it was told to."""
         scratch = Path(tempfile.mkdtemp(prefix="tidegate-", dir=_scratch_parent()))
         self._failure = None
+        tables = Tables(Path(self._installation.tables))
+        sink = Sink(tables, self._task_settings(tables), self._settings.snapshot_s)
         try:
-            query = self._start_query(spark, scratch)
+            query = self._start_query(spark, sink, scratch)
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
                 query.awaitTermination(0.2)  # type: ignore[arg-type]
                 self._report(query)
@@ -130,6 +132,7 @@ class Node:
         except (StreamingQueryException, PySparkException, TidegateError) as error:
             return self._problem(error)
         finally:
+            sink.close()
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _report(self, query: StreamingQuery) -> None:
@@ -143,11 +146,12 @@ class Node:
         except BrokerUnavailableError as error:
             self._board.alarm(str(error))
 
-    def _start_query(self, spark: SparkSession, scratch: Path) -> StreamingQuery:
+    def _task_settings(self, tables: Tables) -> TaskSettings:
         settings = self._settings
-        tables = Tables(Path(self._installation.tables))
-        task = TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
-        sink = Sink(tables, task, settings.snapshot_s)
+        return TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
+
+    def _start_query(self, spark: SparkSession, sink: Sink, scratch: Path) -> StreamingQuery:
+        settings = self._settings
         source = (
             spark.readStream.format("tidegate")
             .option("state", str(self._state))

@@ -1,12 +1,14 @@
 """The driver's half of a batch: refuse what is known already, commit the rest, keep what a successor needs.
 
 Order of commits: rejects, readings, means. Readings are the truth; if the process dies before the means of a batch
-are in, the next owner of the slice derives them from the readings.
+are in, the next owner of the slice derives them from the readings. So the means may take their time: they are
+committed in the background while Spark begins the next batch.
 """
 
 import pickle
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -44,6 +46,8 @@ class Sink:
         self._seen: dict[int, Seen] = {}
         self._epochs: dict[int, int] = {}
         self._snapshot_due: dict[int, float] = {}
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="means")
+        self._pending: Future[None] | None = None
         self.duplicates = 0
         for table in (tables.readings, tables.means, tables.rejected):
             _ = table.handle  # the executors write into directories that exist
@@ -60,6 +64,7 @@ class Sink:
         return results
 
     def commit_results(self, results: list[TaskResult]) -> None:
+        self.settle()
         work = {slice_: done for result in results for slice_, done in result.slices.items()}
         self._adopt(work)
         for result in results:
@@ -69,8 +74,18 @@ class Sink:
         steps = {slice_: done.step for slice_, done in work.items()}
         self._commit_rejected(results, steps)
         self._tables.readings.commit([result.readings for result in results if result.readings], steps)
-        self._tables.means.commit([result.means for result in results if result.means], steps)
+        means = [result.means for result in results if result.means]
+        self._pending = self._background.submit(self._tables.means.commit, means, steps)
         self._save_snapshots(steps)
+
+    def settle(self) -> None:
+        """Wait for the means of the last batch; raise what went wrong with them."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+
+    def close(self) -> None:
+        self._background.shutdown(wait=True)
 
     # -- slices that are new to this query
 

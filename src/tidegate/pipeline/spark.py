@@ -126,7 +126,7 @@ def session(
         "spark.sql.shuffle.partitions": "2",
         # Ten thousand rows per Arrow batch, Spark's default, cost more in hand-overs than the rows do.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.streaming.numRecentProgressUpdates": "16",
+        "spark.sql.streaming.numRecentProgressUpdates": "100",
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.pollingDelay": "50ms",
         # Checkpoints are scratch here: no checksum files beside them, neither Spark's nor Hadoop's.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -211,7 +212,6 @@ def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[l
 
 
 _wires: dict[tuple[str, ...], Wire] = {}
-_topics: dict[bytes, str] = {}
 
 
 def _worker_wire(urls: tuple[str, ...]) -> Wire:
@@ -221,29 +221,34 @@ def _worker_wire(urls: tuple[str, ...]) -> Wire:
     return _wires[urls]
 
 
-def _topic(subject: bytes) -> str:
-    """``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a topic's dot as two slashes."""
-    topic = _topics.get(subject)
-    if topic is None:
+class _Topics(dict[bytes, str]):
+    """Subject to topic, each worked out once.
+
+    ``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a topic's dot as two slashes.
+    """
+
+    def __missing__(self, subject: bytes) -> str:
         plain = subject.decode().split(".", 2)[2]
-        topic = plain.replace("//", "\0").replace(".", "/").replace("\0", ".")
-        if len(_topics) >= _TOPICS_MAX:
-            _topics.clear()
-        _topics[subject] = topic
-    return topic
+        if len(self) >= _TOPICS_MAX:
+            self.clear()
+        topic = self[subject] = plain.replace("//", "\0").replace(".", "/").replace("\0", ".")
+        return topic
+
+
+_topics = _Topics()
 
 
 def record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
-    count = len(rows.offsets)
-    if rows.stamps and b"T" in rows.stamps[0]:
-        arrived = pa.array([s.decode() for s in rows.stamps], pa.string()).cast(pa.timestamp("ns", tz="UTC"))
-    else:
-        arrived = pa.array(list(map(int, rows.stamps)), pa.int64()).cast(pa.timestamp("ns", tz="UTC"))
+    count = len(rows.payloads)
+    stamps = pa.array(rows.stamps, pa.binary()).cast(pa.string())
+    if b"T" not in rows.stamps[0]:
+        stamps = stamps.cast(pa.int64())
+    arrived = stamps.cast(pa.timestamp("ns", tz="UTC"))
     columns = [
         pa.repeat(pa.scalar(rows.slice, pa.int32()), count),
         pa.repeat(pa.scalar(epoch, pa.int32()), count),
-        pa.array(rows.offsets, pa.int64()),
-        pa.array(list(map(_topic, rows.subjects)), pa.string()),
+        pa.array(np.arange(rows.first, rows.first + count, dtype=np.int64)),
+        pa.array(list(map(_topics.__getitem__, rows.subjects)), pa.string()),
         arrived.cast(_STAMP, safe=False),
         pa.array(rows.payloads, pa.binary()),
     ]
