@@ -149,7 +149,11 @@ def _disturb(rig: Rig, fault: str, chance: random.Random) -> str:
     if what in ("giver", "taker"):
         owner = _begin_move(rig, what, chance)
     node = rig.nodes[owner]
-    if what in ("worker", "JVM", "planner"):
+    if what == "JVM":
+        _part(node, "JVM", chance).kill()
+        node.process.wait(timeout=60)
+        _start(rig, owner)
+    elif what in ("worker", "planner"):
         _disturb_part(node, how, what, chance)
     elif how == "stop":
         node.signal_all(signal.SIGSTOP)
@@ -174,11 +178,7 @@ def _begin_move(rig: Rig, role: str, chance: random.Random) -> str:
 
 
 def _disturb_part(node: NodeProcess, how: str, what: str, chance: random.Random) -> None:
-    marks = {"worker": "daemon", "JVM": "java", "planner": "python_streaming_source_runner"}
-    family = [p for p in node.family()[1:] if _is(p, marks[what])]
-    if not family:
-        return
-    victim = chance.choice(family)
+    victim = _part(node, what, chance)
     with contextlib.suppress(psutil.NoSuchProcess):
         if how == "kill":
             victim.kill()
@@ -188,10 +188,14 @@ def _disturb_part(node: NodeProcess, how: str, what: str, chance: random.Random)
             victim.resume()
 
 
-def _is(process: psutil.Process, mark: str) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return mark in " ".join(process.cmdline()[:4])
-    return False
+def _part(node: NodeProcess, what: str, chance: random.Random) -> psutil.Process:
+    """One process of a node by what it is; a node that is starting anew may not have it for a moment."""
+    for _ in range(100):
+        found = node.workers() if what == "worker" else node.planners() if what == "planner" else node.jvms()
+        if found:
+            return chance.choice(found)
+        time.sleep(0.1)
+    raise TidegateError(f"Node {node.name} has no {what}: see its log.")
 
 
 def _disturb_brokers(rig: Rig, how: str, what: str, chance: random.Random) -> str:

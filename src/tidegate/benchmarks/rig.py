@@ -47,7 +47,13 @@ class NodeProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes below Spark: they read, parse and write."""
-        return [member for member in self.family()[1:] if "daemon" in " ".join(_command(member))]
+        return [member for member in self.family()[1:] if "pyspark.worker" in _command(member)[-1:]]
+
+    def planners(self) -> list[psutil.Process]:
+        return [p for p in self.family()[1:] if "pyspark.sql.streaming.python_streaming_source_runner" in _command(p)]
+
+    def jvms(self) -> list[psutil.Process]:
+        return [p for p in self.family()[1:] if Path(_command(p)[0] if _command(p) else "").name == "java"]
 
     def signal_all(self, number: int) -> None:
         for member in self.family():

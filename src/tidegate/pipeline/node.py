@@ -12,8 +12,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -70,9 +72,14 @@ class Node:
             spark.dataSource.register(JetStreamSource)
             _warm_up(spark)
             self._serve(spark)
+        except (Py4JError, ConnectionError) as error:
+            raise TidegateError(
+                f"The JVM of node {self._settings.name} has ended: start the node again; other nodes take its slices."
+            ) from error
         finally:
             self._retention.close()
-            spark.stop()
+            with suppress(Py4JError, ConnectionError):
+                spark.stop()
         if self._lease_lost.is_set():
             raise TidegateError(
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
