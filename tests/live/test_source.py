@@ -160,3 +160,10 @@ def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamRead
         assert sorted(after) == ["0", "2"]
         assert assignments.current().holds[1].owner == "other"
         assignments.end_lease("other")
+
+
+def test_a_log_that_ends_before_what_the_tables_have_is_an_error(reader: JetStreamReader) -> None:
+    start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    ahead = {name: [epoch, begin, 10**6] for name, (epoch, begin, _) in start.items()}
+    with pytest.raises(SequenceGapError, match="but the tables have it up to 1000000"):
+        reader.latestOffset(ahead, ReadMaxRows(30))

@@ -59,7 +59,7 @@ class _Nodes:
     """The node processes: one that ends by itself is started again, after a moment."""
 
     def __init__(self, state: Path, config: Path | None, count: int) -> None:
-        self._command = [sys.executable, "-m", "tidegate.cli.main", "node", "--state", str(state)]
+        self._command = [sys.executable, "-m", "tidegate.cli.main", "node", "--ends-with-parent", "--state", str(state)]
         if config is not None:
             self._command += ["--config", str(config)]
         self._names = [f"node-{number}" for number in range(1, count + 1)]

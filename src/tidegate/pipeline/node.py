@@ -12,11 +12,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -124,23 +125,25 @@ class Node:
         """One query until it ends; the problem that ended it, or None if it was told to."""
         scratch = Path(tempfile.mkdtemp(prefix="tidegate-", dir=_scratch_parent()))
         self._failure = None
-        tables = Tables(Path(self._installation.tables))
-        sink = Sink(tables, self._task_settings(tables), self._settings.snapshot_s)
         try:
-            query = self._start_query(spark, sink, scratch)
-            while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
-                query.awaitTermination(0.2)  # type: ignore[arg-type]
-                self._report(query)
-                self._purge()
-            if query.isActive:
-                query.stop()
-                return None
-            return self._problem(query.exception())
-        except (StreamingQueryException, PySparkException, TidegateError) as error:
+            with closing(self._sink()) as sink:
+                return self._run_to_end(self._start_query(spark, sink, scratch))
+        except (Py4JError, ConnectionError):
+            raise  # no query can run without its JVM
+        except (PySparkException, TidegateError, DeltaError, OSError) as error:
             return self._problem(error)
         finally:
-            sink.close()
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _run_to_end(self, query: StreamingQuery) -> str | None:
+        while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
+            query.awaitTermination(0.2)  # type: ignore[arg-type]
+            self._report(query)
+            self._purge()
+        if query.isActive:
+            query.stop()
+            return None
+        return self._problem(query.exception())
 
     def _report(self, query: StreamingQuery) -> None:
         """Spark's progress as one JSON document; its Python listener would fetch the same field by field."""
@@ -153,9 +156,10 @@ class Node:
         except BrokerUnavailableError as error:
             self._board.alarm(str(error))
 
-    def _task_settings(self, tables: Tables) -> TaskSettings:
-        settings = self._settings
-        return TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
+    def _sink(self) -> Sink:
+        settings, tables = self._settings, Tables(Path(self._installation.tables))
+        task = TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
+        return Sink(tables, task, settings.snapshot_s)
 
     def _start_query(self, spark: SparkSession, sink: Sink, scratch: Path) -> StreamingQuery:
         settings = self._settings
@@ -191,7 +195,8 @@ class Node:
         if "No space left on device" in text:
             tables = self._installation.tables
             return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
-        return own_sentence(text) or next(line for line in text.splitlines() if line != "None").strip()[:300]
+        told = [line.strip() for line in text.splitlines() if line.strip() not in ("", "None")]
+        return own_sentence(text) or (told[0][:300] if told else "Spark ended it without a word.")
 
 
 def _warm_up(spark: SparkSession) -> None:
@@ -250,6 +255,14 @@ class Keeper(threading.Thread):
         )
 
     def run(self) -> None:
+        """Until told to end. If anything else ends this, the node must not go on without a lease."""
+        try:
+            self._keep()
+        finally:
+            if not self._ending.is_set():
+                self._lease_lost.set()
+
+    def _keep(self) -> None:
         last_renewal = 0.0
         while not self._ending.is_set():
             try:
@@ -257,7 +270,6 @@ class Keeper(threading.Thread):
                     last_renewal = time.monotonic()
                     self._renew()
                     if self._revision is None:
-                        self._lease_lost.set()
                         return
                     for change in self._assignments.adopt_orphans():
                         self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")

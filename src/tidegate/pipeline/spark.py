@@ -93,8 +93,6 @@ def prepare() -> None:
 
 def _java_options(home: Path, log: Path | None, training: Path | None) -> str:
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:disable"]
-    # Hadoop without its native library runs chmod as a process for every checkpoint file: make that start fast.
-    options.append("-Djdk.lang.Process.launchMechanism=VFORK")
     archive = _class_cache(home)
     if training is not None:
         options.append(f"-XX:AOTCacheOutput={training}")

@@ -19,7 +19,7 @@ from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.ingest import last_sequences
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.sources.fetch import Rows, fetch
 from tidegate.pipeline.tables import Tables
@@ -98,6 +98,12 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         held = self.planner.held_slices(start)
         ends = self.planner.ends(held)
+        for slice_, at in held.items():
+            if ends[slice_] < at[2]:
+                raise SequenceGapError(
+                    f"Slice {slice_} ends at {ends[slice_]}, but the tables have it up to {at[2]}: the log has lost "
+                    "messages or belongs to other tables. Put the right data back, or start in another state directory."
+                )
         if self._final is not None:
             ends = {slice_: min(end, self._final[slice_]) for slice_, end in ends.items()}
         rows_max = None if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._rows_max)
