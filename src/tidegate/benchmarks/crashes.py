@@ -33,6 +33,7 @@ RATE = 600
 SECONDS = 5.0
 LEASE_S = 2.0
 WINDOW_S = 10
+SETTLE_S_MAX = 120.0
 NODES = ("left", "right")
 EPOCH_S = 1_760_000_000
 FAULTS = (
@@ -133,9 +134,18 @@ def _settled(rig: Rig, summary: dict[str, Any]) -> LedgerVerdict:
         raise TidegateError(
             f"Only {summary['acked']} of {summary['sent']} readings were acknowledged: see {rig.state}."
         )
-    with contextlib.suppress(TidegateError):  # what is still missing then is reported as lost
-        rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
-    return rig.ledger()
+    deadline = time.monotonic() + SETTLE_S_MAX
+    while rig.ledger().lost and time.monotonic() < deadline:
+        _revive(rig)
+        time.sleep(0.2)
+    return rig.ledger()  # what is still missing then is reported as lost
+
+
+def _revive(rig: Rig) -> None:
+    """Start a node that ended by itself again, as ``tidegate up`` does."""
+    for name, node in list(rig.nodes.items()):
+        if node.process.poll() is not None:
+            _start(rig, name)
 
 
 # -- faults
@@ -148,6 +158,7 @@ def _disturb(rig: Rig, fault: str, chance: random.Random) -> str:
     owner = chance.choice(NODES)
     if what in ("giver", "taker"):
         owner = _begin_move(rig, what, chance)
+    _revive(rig)
     node = rig.nodes[owner]
     if what == "JVM":
         _part(node, "JVM", chance).kill()

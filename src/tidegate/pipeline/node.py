@@ -4,6 +4,7 @@ The query's checkpoint is scratch. Every start begins with an empty one, at the 
 there is nothing of a node that has to survive it.
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -16,7 +17,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -60,7 +61,9 @@ class Node:
     def run(self) -> None:
         """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
         self._await_name()
-        prepare()
+        for leftover in Path(_scratch_parent()).glob(f"{self._scratch_prefix()}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        prepare(self._say)
         directory = self._state / "nodes" / self._settings.name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         spark = session(
@@ -73,7 +76,7 @@ class Node:
             spark.dataSource.register(JetStreamSource)
             _warm_up(spark)
             self._serve(spark)
-        except (Py4JError, ConnectionError) as error:
+        except (Py4JNetworkError, ConnectionError) as error:
             raise TidegateError(
                 f"The JVM of node {self._settings.name} has ended: start the node again; other nodes take its slices."
             ) from error
@@ -86,6 +89,11 @@ class Node:
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
                 "name of its own."
             )
+
+    def _scratch_prefix(self) -> str:
+        """Names the node, so that it can clear away what a killed predecessor left."""
+        place = hashlib.sha256(str(self._state.resolve()).encode()).hexdigest()[:12]
+        return f"tidegate-{place}-{self._settings.name}-"
 
     def _await_name(self) -> None:
         """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
@@ -123,14 +131,14 @@ class Node:
 
     def _run_query(self, spark: SparkSession) -> str | None:
         """One query until it ends; the problem that ended it, or None if it was told to."""
-        scratch = Path(tempfile.mkdtemp(prefix="tidegate-", dir=_scratch_parent()))
+        scratch = Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=_scratch_parent()))
         self._failure = None
         try:
             with closing(self._sink()) as sink:
                 return self._run_to_end(self._start_query(spark, sink, scratch))
-        except (Py4JError, ConnectionError):
+        except (Py4JNetworkError, ConnectionError):
             raise  # no query can run without its JVM
-        except (PySparkException, TidegateError, DeltaError, OSError) as error:
+        except (PySparkException, Py4JError, TidegateError, DeltaError, OSError) as error:
             return self._problem(error)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -214,10 +222,10 @@ def own_sentence(text: str) -> str | None:
     return None
 
 
-def _scratch_parent() -> str | None:
+def _scratch_parent() -> str:
     """Memory where there is some: nothing in a checkpoint has to survive, and it is written twice a batch."""
     shared = Path("/dev/shm")  # noqa: S108 - mkdtemp below makes a directory only its owner can enter
-    return str(shared) if shared.is_dir() and os.access(shared, os.W_OK) else None
+    return str(shared) if shared.is_dir() and os.access(shared, os.W_OK) else tempfile.gettempdir()
 
 
 class Keeper(threading.Thread):

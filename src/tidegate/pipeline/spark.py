@@ -11,6 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,8 +62,11 @@ def _fingerprint(text: str) -> str:
 
 
 def cache_directory() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    directory = (Path(base) if base else Path.home() / ".cache") / "tidegate"
+    """In the virtual environment, on whose files the class cache depends and with which it goes; else the user's."""
+    if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
+        directory = Path(sys.prefix) / "cache" / "tidegate"
+    else:
+        directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidegate"
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     return directory
 
@@ -71,8 +75,8 @@ def _class_cache(home: Path) -> Path:
     return cache_directory() / f"classes-{_fingerprint(f'{home} {SparkSession.__module__} {sys.prefix}')}.aot"
 
 
-def prepare() -> None:
-    """Make the class cache if this machine has none: one throw-away session, some ten seconds, once.
+def prepare(say: Callable[[str], None] | None = None) -> None:
+    """Make the class cache if there is none: one throw-away session, some twenty seconds, once.
 
     A Java that cannot make one (before 25) is used as it is.
     """
@@ -84,6 +88,8 @@ def prepare() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if archive.exists():
             return
+        if say is not None:
+            say("Preparing Spark for faster starts (once, about half a minute).")
         training = [sys.executable, "-m", "tidegate.pipeline.spark", str(archive)]
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(training, check=False, capture_output=True, timeout=_CACHE_S_MAX, stdin=subprocess.DEVNULL)
