@@ -81,7 +81,7 @@ def test_a_table_shows_brackets_as_they_are(capfd: pytest.CaptureFixture[str]) -
     [
         (["bench", "unavailable"], 1, "tidegate: No broker answers at localhost: start one."),
         (["bench", "interrupted"], 130, ""),
-        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of failing, "),
+        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of crashes, failing, "),
         (["bench"], 2, "Missing argument"),
         (["bench", "holding", "--jsn"], 2, "Try 'tidegate bench --help'."),
         (["nonesuch"], 2, "No such command 'nonesuch'. Try 'tidegate --help'."),
