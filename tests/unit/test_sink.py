@@ -164,3 +164,13 @@ def test_a_device_that_forgot_too_many_boots_is_looked_up_in_the_table(bench: Be
         after += 1
     bench.write(0, after, [reading(1, boot=1), reading(2, boot=1)])
     assert bench.table("readings").num_rows == 8
+
+
+def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    bench.restart(2)
+    bench.sink._owned = lambda: {0: 2, 1: 2}
+    bench.sink._load_ahead()
+    monkeypatch.setattr("tidegate.pipeline.sink.load_seen", lambda *_: pytest.fail("loaded twice"))
+    bench.write(0, 2, [reading(2), reading(3)])
+    assert bench.sequences() == [1, 2, 3]

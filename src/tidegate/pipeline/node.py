@@ -53,6 +53,8 @@ class Node:
         self._lease_lost = threading.Event()
         self._board = ProgressBoard(settings.name)
         self._failure: BaseException | None = None
+        self._control = Wire(self._installation.control_urls, name=f"{settings.name}-sink")
+        self._assignments = Assignments(Knowledge(self._control), self._installation.slices)
         self._retention = Retention(self._installation, settings.name, settings.purge_s, fsync=fsync)
 
     def stop(self) -> None:
@@ -82,6 +84,7 @@ class Node:
             ) from error
         finally:
             self._retention.close()
+            self._control.close()
             with suppress(Py4JError, ConnectionError):
                 spark.stop()
         if self._lease_lost.is_set():
@@ -167,7 +170,15 @@ class Node:
     def _sink(self) -> Sink:
         settings, tables = self._settings, Tables(Path(self._installation.tables))
         task = TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
-        return Sink(tables, task, settings.snapshot_s)
+        return Sink(tables, task, settings.snapshot_s, self._owned)
+
+    def _owned(self) -> dict[int, int]:
+        """This node's slices and their epochs, or nothing where the control bus does not say."""
+        try:
+            holds = self._assignments.current().owned_by(self._settings.name)
+        except BrokerUnavailableError:
+            return {}
+        return {slice_: hold.epoch for slice_, hold in holds.items()}
 
     def _start_query(self, spark: SparkSession, sink: Sink, scratch: Path) -> StreamingQuery:
         settings = self._settings

@@ -7,7 +7,7 @@ committed in the background while Spark begins the next batch.
 
 import pickle
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -39,14 +39,19 @@ _SNAPSHOT_SHARE = 200
 class Sink:
     """One query's way into the tables. A query that starts anew gets a new sink."""
 
-    def __init__(self, tables: Tables, settings: TaskSettings, snapshot_s: float) -> None:
+    def __init__(
+        self, tables: Tables, settings: TaskSettings, snapshot_s: float, owned: Callable[[], Mapping[int, int]] = dict
+    ) -> None:
+        """``owned`` tells this node's slices and epochs: what is new among them is loaded while the tasks still run."""
         self._tables = tables
         self._settings = settings
         self._snapshot_s = snapshot_s
         self._seen: dict[int, Seen] = {}
         self._epochs: dict[int, int] = {}
         self._snapshot_due: dict[int, float] = {}
-        self._background = ThreadPoolExecutor(1, thread_name_prefix="means")
+        self._owned = owned
+        self._loaded: dict[tuple[int, int, int], Seen] = {}
+        self._background = ThreadPoolExecutor(2, thread_name_prefix="sink")
         self._pending: Future[None] | None = None
         self.duplicates = 0
         for table in (tables.readings, tables.means, tables.rejected):
@@ -58,7 +63,12 @@ class Sink:
 
     def commit(self, batch: DataFrame) -> list[TaskResult]:
         """For ``foreachBatch`` of what ``written`` returned."""
-        results = [pickle.loads(row.result) for row in batch.collect()]  # noqa: S301 - our own workers wrote it
+        loading = self._background.submit(self._load_ahead)
+        try:
+            rows = batch.collect()
+        finally:
+            loading.result()
+        results = [pickle.loads(row.result) for row in rows]  # noqa: S301 - our own workers wrote it
         if results:
             self.commit_results(results)
         return results
@@ -92,10 +102,24 @@ class Sink:
     def _adopt(self, work: dict[int, SliceWork]) -> None:
         for slice_, done in work.items():
             if self._epochs.get(slice_) != done.step.epoch:
-                self._seen[slice_] = load_seen(self._tables, slice_, done.step.after)
+                loaded = self._loaded.pop((slice_, done.step.epoch, done.step.after), None)
+                self._seen[slice_] = loaded or load_seen(self._tables, slice_, done.step.after)
                 self._repair_means(slice_, done.step)
                 self._epochs[slice_] = done.step.epoch
                 self._snapshot_due[slice_] = time.monotonic() + self._snapshot_s
+
+    def _load_ahead(self) -> None:
+        """Load what slices that are new here will need. Runs beside the tasks, when nobody else uses the readings."""
+        fresh = {slice_: epoch for slice_, epoch in self._owned().items() if self._epochs.get(slice_) != epoch}
+        self._loaded = {key: seen for key, seen in self._loaded.items() if fresh.get(key[0]) == key[1]}
+        if not fresh:
+            return
+        self._tables.readings.refresh()
+        for slice_, epoch in fresh.items():
+            at = self._tables.readings.position(slice_)
+            key = (slice_, epoch, at.offset)
+            if at.epoch == epoch and key not in self._loaded:
+                self._loaded[key] = load_seen(self._tables, slice_, at.offset)
 
     def _repair_means(self, slice_: int, step: Step) -> None:
         """Derive the means that a predecessor did not get to commit from the readings that it did."""
