@@ -18,6 +18,7 @@ from tidegate.benchmarks.rig import Rig
 from tidegate.benchmarks.table_log import TableLog, accepted_fenced_writes
 from tidegate.brokers.ingest import last_sequences
 from tidegate.brokers.wire import Wire
+from tidegate.pipeline.tables import Tables
 from tidegate.pipeline.transforms.means import merge
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -116,13 +117,16 @@ def test_progress_per_slice_is_on_the_control_bus(rig: Rig) -> None:
 def test_what_is_committed_leaves_the_log_but_nothing_else_does(rig: Rig) -> None:
     settle(rig, fleet(rig, "purge", seconds=2))
 
-    def waiting() -> int:
+    def states() -> list[dict[str, Any]]:
         with Wire(rig.installation.data_urls) as wire:
             infos = [json.loads(wire.request(f"$JS.API.STREAM.INFO.SLICE_{s}").payload) for s in range(4)]
-        return sum(info["state"]["messages"] for info in infos)
+        return [info["state"] for info in infos]
 
-    # The message at the committed offset stays: its time stamp is evidence.
-    rig.wait("the log to be purged", lambda: waiting() <= 4, 30)
+    rig.wait("the log to be purged", lambda: sum(state["messages"] for state in states()) <= 4, 30)
+    tables = Tables(Path(rig.installation.tables))
+    for slice_, state in enumerate(states()):
+        # The message at the committed offset stays: its time stamp is evidence.
+        assert state["first_seq"] == tables.readings.position(slice_).offset == state["last_seq"]
 
 
 def test_the_same_node_twice_is_refused_with_a_sentence(rig: Rig) -> None:
