@@ -54,7 +54,9 @@ def wire(here: Installation) -> Iterator[Wire]:
 def rows_of(wire: Wire, ranges: list[tuple[int, int, int]]) -> dict[int, list[tuple[int, bytes, bytes]]]:
     found: dict[int, list[tuple[int, bytes, bytes]]] = {}
     for rows in fetch(wire, ranges):
-        found.setdefault(rows.slice, []).extend(zip(rows.offsets, rows.subjects, rows.payloads, strict=True))
+        found.setdefault(rows.slice, []).extend(
+            zip(rows.offsets, rows.columns.subjects.to_pylist(), rows.columns.payloads.to_pylist(), strict=True)
+        )
     return found
 
 

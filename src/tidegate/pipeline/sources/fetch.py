@@ -2,8 +2,8 @@
 
 Two ways, chosen by how much there is to read. *Direct get* is stateless, answers at once and leaves nothing behind:
 right for the few messages of a small batch. A *push consumer* with flow control costs two round trips to make and
-then streams faster: right for a backlog. Both walk the bytes by the lengths the server announces, so no payload can
-pass for protocol, and both insist on dense sequences: a range is delivered whole or the read fails.
+then streams faster: right for a backlog. Both go through the bytes by the lengths the server announces, so no payload
+can pass for protocol, and both insist on dense sequences: a range is delivered whole or the read fails.
 """
 
 import json
@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.brokers.wire import FRAME, Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
+from tidegate.pipeline.sources import bulk
+from tidegate.pipeline.sources.bulk import Columns
 
 BACKLOG_ROWS = 20_000
 CHUNK_ROWS = 32_768
@@ -27,8 +28,6 @@ STALL_S = 10.0
 
 _DIRECT = re.compile(rb"HMSG (\S+) 1 (\d+) (\d+)\r\n")
 _PUSHED = re.compile(rb"H?MSG (\S+) 2 \$JS\.ACK\.\S+\.(\d+)\.\d+\.(\d+)\.\d+ (?:(\d+) )?(\d+)\r\n")
-# What stands between rows: a request for flow control and where to answer it, or a ping.
-_CONTROLS = re.compile(rb"(HMSG \S+ 2 (\$JS\.FC\.\S+) \d+ \d+\r\nNATS/1\.0 100[^\r]*\r\n\r\n\r\n|PING\r\n)")
 
 
 @dataclass(slots=True)
@@ -39,9 +38,9 @@ class Cursor:
     next: int
     last: int
     asked: int = 0
-    subjects: list[bytes] = field(default_factory=list)
-    stamps: list[bytes] = field(default_factory=list)
-    payloads: list[bytes] = field(default_factory=list)
+    waiting: int = 0
+    _columns: list[Columns] = field(default_factory=list)
+    _rows: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
@@ -51,25 +50,54 @@ class Cursor:
     def stream(self) -> str:
         return f"SLICE_{self.slice}"
 
+    def add(self, subject: bytes, stamp: bytes, payload: bytes) -> None:
+        self._rows.append((subject, stamp, payload))
+        self.next += 1
+        self.waiting += 1
+
+    def add_run(self, run: Columns) -> None:
+        wanted = max(0, min(len(run.payloads), self.last - self.next + 1))
+        self._gather()
+        self._columns.append(Columns(*(column.slice(0, wanted) for column in run)))
+        self.next += wanted
+        self.waiting += wanted
+
+    def _gather(self) -> None:
+        if self._rows:
+            self._columns.append(_columns(self._rows))
+            self._rows = []
+
     def taken(self) -> "Rows":
-        rows = Rows(self.slice, self.next - len(self.payloads), self.subjects, self.stamps, self.payloads)
-        self.subjects, self.stamps, self.payloads = [], [], []
+        self._gather()
+        rows = Rows(self.slice, self.next - self.waiting, _joined(self._columns))
+        self._columns, self.waiting = [], 0
         return rows
+
+
+def _columns(rows: list[tuple[bytes, bytes, bytes]]) -> Columns:
+    """Rows taken one by one. Their stamps are RFC 3339 (direct get) or nanoseconds (push), as the server sent them."""
+    subjects, texts, payloads = zip(*rows, strict=True)
+    stamps = pa.array(texts, pa.binary()).cast(pa.string())
+    if b"T" in texts[0]:
+        stamps = stamps.cast(pa.timestamp("ns", tz="UTC"))
+    return Columns(pa.array(subjects, pa.binary()), stamps.cast(pa.int64()), pa.array(payloads, pa.binary()))
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return parts[0] if len(parts) == 1 else Columns(*(pa.concat_arrays(column) for column in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Consecutive messages of one slice. Stamps are RFC 3339 (direct) or nanoseconds (pushed), as the server sent."""
+    """Consecutive messages of one slice."""
 
     slice: int
     first: int
-    subjects: list[bytes]
-    stamps: list[bytes]
-    payloads: list[bytes]
+    columns: Columns
 
     @property
     def offsets(self) -> range:
-        return range(self.first, self.first + len(self.payloads))
+        return range(self.first, self.first + len(self.columns.payloads))
 
 
 def fetch(wire: Wire, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Rows]:
@@ -109,7 +137,7 @@ def _fetch_direct(wire: Wire, cursors: list[Cursor]) -> Iterator[Rows]:
                 if cursor.next == cursor.asked:
                     _check_stalled(wire, cursor, deadline)
                 _ask(wire, cursor, by_inbox)
-            if cursor.done or len(cursor.payloads) >= CHUNK_ROWS:
+            if cursor.done or cursor.waiting >= CHUNK_ROWS:
                 yield cursor.taken()
 
 
@@ -151,10 +179,7 @@ def _scan_direct(wire: Wire, data: bytes, by_inbox: dict[bytes, Cursor]) -> tupl
         sequence = int(lines[-6][15:])
         if sequence != cursor.next:
             raise _gap(cursor, sequence)
-        cursor.next = sequence + 1
-        cursor.subjects.append(lines[-7][14:])
-        cursor.stamps.append(lines[-5][17:])
-        cursor.payloads.append(data[body:end])
+        cursor.add(lines[-7][14:], lines[-5][17:], data[body:end])
     return position, ended
 
 
@@ -194,19 +219,17 @@ def _fetch_pushed(wire: Wire, cursor: Cursor) -> Iterator[Rows]:
     """
     with Wire(wire.urls, name="tidegate-push") as pushed:
         _subscribe(pushed, cursor)
-        frames = _bulk_pattern(cursor.stream, _consumer(pushed, cursor))
+        begin = cursor.next
         deadline = time.monotonic() + STALL_S
         while not cursor.done:
             data = _take(pushed, deadline)
             before = cursor.next
-            whole = _whole_frames(data)
-            if whole and _scan_bulk(pushed, frames, data[:whole], cursor):
-                data = data[whole:]
-            used = _scan_pushed(pushed, data, cursor)
+            proven = _scan_runs(pushed, data, cursor, begin)
+            used = _scan_pushed(pushed, data, cursor, proven)
             pushed.keep(data[used:])
             if cursor.next > before:
                 deadline = time.monotonic() + STALL_S
-            if cursor.done or len(cursor.payloads) >= CHUNK_ROWS:
+            if cursor.done or cursor.waiting >= CHUNK_ROWS:
                 yield cursor.taken()
         pushed.publish(f"$JS.API.CONSUMER.DELETE.{cursor.stream}.{_consumer(pushed, cursor)}")
 
@@ -236,46 +259,34 @@ def _subscribe(wire: Wire, cursor: Cursor) -> None:
     wire.publish(f"$JS.API.CONSUMER.CREATE.{cursor.stream}.{name}", wanted, reply=wire.inbox())
 
 
-def _scan_bulk(wire: Wire, frames: re.Pattern[bytes], data: bytes, cursor: Cursor) -> bool:
-    """Take all rows of a chunk at once, if they are plain: headers, and a payload of one line. Else change nothing.
+def _scan_runs(wire: Wire, data: bytes, cursor: Cursor, begin: int) -> int:
+    """Take whole runs of rows between control frames, as far as they are plain; return how many bytes that was.
 
-    The frames found must make up the whole chunk and their sequences be dense. A payload with a line break breaks the
-    first, and to fake frames it would have to know the consumer's random name: then the chunk is walked one by one.
+    Where a run begins and ends is looked for by its text, which a payload could contain too: a run that was cut in the
+    wrong place is not proven, and is walked frame by frame.
     """
-    rows = frames.findall(data)
-    if not rows or b"NATS/1.0 100 Idle" in data:
-        return False
-    whole, subjects, sequences, stamps, payloads = zip(*rows, strict=True)
-    offsets = pa.array(sequences, pa.binary()).cast(pa.string()).cast(pa.int64()).to_numpy()
-    controls = _CONTROLS.findall(data) if b"NATS/1.0 100" in data or b"PING\r\n" in data else []
-    if sum(map(len, whole)) + sum(len(control) for control, _ in controls) != len(data):
-        return False
-    if offsets[0] != cursor.next or offsets[-1] - offsets[0] != len(offsets) - 1 or (np.diff(offsets) != 1).any():
-        return False
-    for _, reply in controls:
-        wire.send(b"PUB %s 0\r\n\r\n" % reply if reply else b"PONG\r\n")
-    wanted = max(0, min(len(offsets), cursor.last - cursor.next + 1))
-    cursor.next += wanted
-    cursor.subjects += subjects[:wanted]
-    cursor.stamps += stamps[:wanted]
-    cursor.payloads += payloads[:wanted]
-    return True
+    prefix = len(f"$JS.ACK.{cursor.stream}.{_consumer(wire, cursor)}.1.")
+    position = 0
+    while not cursor.done:
+        control = data.find(b"NATS/1.0 100", position)
+        end = data.rfind(b"\r\nHMSG ", position, control if control >= 0 else len(data)) + 2
+        if end > position + 1:
+            run = bulk.scan(data[position:end], prefix, cursor.next, cursor.next - begin + 1)
+            if run is None:
+                break
+            cursor.add_run(run)
+            position = end
+        if control < 0:
+            break
+        position, stop = _pass_over(wire, data, position)
+        if stop:
+            break
+    return position
 
 
-def _bulk_pattern(stream: str, consumer: str) -> re.Pattern[bytes]:
-    """Whole frame, subject, sequence, stamp, payload. One or two headers, as ingest writes them; nothing backtracks."""
-    reply = rb"\$JS\.ACK\.%s\.%s\.1\.(\d++)\.\d++\.(\d++)" % (stream.encode(), consumer.encode())
-    headers = rb"NATS/1\.0\r\n[^\r]++\r\n(?:[^\r]++\r\n)?\r\n"
-    return re.compile(rb"(HMSG ([^ ]++) 2 " + reply + rb"[^\r]++\r\n" + headers + rb"([^\r]*+)\r\n)")
-
-
-def _whole_frames(data: bytes) -> int:
-    """Where the last frame of a chunk begins: what is before it is whole."""
-    return max(0, data.rfind(b"\r\nHMSG ") + 2) if b"\r\nHMSG " in data else 0
-
-
-def _scan_pushed(wire: Wire, data: bytes, cursor: Cursor) -> int:
-    position, size = 0, len(data)
+def _scan_pushed(wire: Wire, data: bytes, cursor: Cursor, position: int) -> int:
+    """Walk the whole frames from ``position`` on; return where they end."""
+    size = len(data)
     match = _PUSHED.match
     while position < size:
         found = match(data, position)
@@ -295,10 +306,7 @@ def _scan_pushed(wire: Wire, data: bytes, cursor: Cursor) -> int:
         sequence = int(sequence_text)
         if sequence != cursor.next:
             raise _gap(cursor, sequence)
-        cursor.next = sequence + 1
-        cursor.subjects.append(subject)
-        cursor.stamps.append(stamp)
-        cursor.payloads.append(data[start + int(header_length or 0) : end])
+        cursor.add(subject, stamp, data[start + int(header_length or 0) : end])
     return position
 
 

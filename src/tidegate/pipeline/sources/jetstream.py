@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -245,17 +246,15 @@ _topics = _Topics()
 
 
 def record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
-    count = len(rows.payloads)
-    stamps = pa.array(rows.stamps, pa.binary()).cast(pa.string())
-    if b"T" not in rows.stamps[0]:
-        stamps = stamps.cast(pa.int64())
-    arrived = stamps.cast(pa.timestamp("ns", tz="UTC"))
+    count = len(rows.offsets)
+    subjects = rows.columns.subjects.dictionary_encode()
+    topics = pa.array(list(map(_topics.__getitem__, subjects.dictionary.to_pylist())), pa.string())
     columns = [
         pa.repeat(pa.scalar(rows.slice, pa.int32()), count),
         pa.repeat(pa.scalar(epoch, pa.int32()), count),
         pa.array(np.arange(rows.first, rows.first + count, dtype=np.int64)),
-        pa.array(list(map(_topics.__getitem__, rows.subjects)), pa.string()),
-        arrived.cast(_STAMP, safe=False),
-        pa.array(rows.payloads, pa.binary()),
+        topics.take(subjects.indices),
+        pc.divide(rows.columns.stamps, 1000).cast(_STAMP),
+        rows.columns.payloads,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
