@@ -21,6 +21,16 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     mqtt_password: str
     slices: int
     tables: str  # directory of the Delta tables
+    # Where the parts beyond the brokers are reached, once they run.
+    gateway_mqtt: tuple[str, int] | None = None
+    gateway_http: tuple[str, int] | None = None
+    web: tuple[str, int] | None = None
+    token: str = ""  # what the dashboard, the API and HTTP ingest ask for
+
+    @property
+    def device_addresses(self) -> tuple[tuple[str, int], ...]:
+        """Where devices connect: the gateway, or the brokers themselves where none runs."""
+        return (self.gateway_mqtt,) if self.gateway_mqtt else self.mqtt_addresses
 
     def save(self, state_directory: Path) -> Path:
         path = state_directory / FILE_NAME

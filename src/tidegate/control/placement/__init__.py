@@ -1,0 +1,1 @@
+"""Which broker a new connection goes to."""

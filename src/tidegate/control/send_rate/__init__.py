@@ -1,0 +1,1 @@
+"""How often devices may send: one interface, one file per policy."""

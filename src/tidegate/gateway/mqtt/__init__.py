@@ -1,0 +1,1 @@
+"""MQTT without IO: bytes in, frames and values out."""

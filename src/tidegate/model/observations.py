@@ -1,0 +1,60 @@
+"""What sensors saw at one moment, as values. Everything a policy decides is decided from these."""
+
+import msgspec
+
+GATEWAYS_KEY = "gateways"  # gateways.<name>: a GatewayState, kept under a lease
+
+
+class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
+    """One gateway. Counters only grow while it runs; who wants a rate takes differences."""
+
+    name: str
+    address: str  # host:port for devices
+    measured_at_s: float
+    connections: int
+    publishes: int  # readings that devices handed over
+    acknowledged: int  # of those, how many were acknowledged
+    advised: int  # advice messages sent
+    bytes_in: int = 0
+    bytes_out: int = 0
+    refused: dict[str, int] = {}  # by reason, in words
+    brokers: dict[str, int] = {}  # connections per broker
+
+
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+    """One processing node, as its progress document says."""
+
+    name: str
+    alive: bool
+    slices: tuple[int, ...]
+    rows: int  # committed since it started
+    cost_s: float = 0.0  # busy time over the same span, 0 where unknown
+    problem: str | None = None
+
+
+class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker, as its monitoring page says."""
+
+    name: str
+    address: str
+    healthy: bool
+    connections: int = 0
+    problem: str | None = None
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """The chain at one moment. ``arrived`` and ``committed`` are counters since the installation began."""
+
+    at_s: float  # Unix time of the measurement
+    arrived: int  # messages that brokers acknowledged
+    committed: int  # of those, how many the tables have
+    head_age_s: float  # age of the oldest message that the tables lack; 0 where none waits
+    devices: int  # clients connected to all gateways
+    gateways: tuple[GatewayState, ...] = ()
+    brokers: tuple[BrokerState, ...] = ()
+    nodes: tuple[NodeState, ...] = ()
+    alarms: tuple[str, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.arrived - self.committed)

@@ -1,0 +1,21 @@
+"""Routes: which brokers a gateway may give new connections to, and in which shares. Key ``routes`` of the knowledge."""
+
+from typing import Annotated
+
+import msgspec
+
+ROUTES_KEY = "routes"
+
+
+class Broker(msgspec.Struct, frozen=True, kw_only=True):
+    """One MQTT listener. A weight of 0, or ill health, keeps new clients away; existing ones stay."""
+
+    name: str
+    host: str
+    port: int
+    weight: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    healthy: bool = True
+
+
+class Routes(msgspec.Struct, frozen=True, kw_only=True):
+    brokers: tuple[Broker, ...]

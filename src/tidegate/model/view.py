@@ -1,0 +1,91 @@
+"""What people are shown: the same values and the same sentence in the dashboard, the terminal and the API."""
+
+import msgspec
+
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.observations import BrokerState, GatewayState, NodeState
+
+AGE_S_CAUTION = 2.0
+AGE_S_DANGER = 5.0
+# Data that gets older by more than this share of the time that passes is called ageing.
+AGEING_SHARE = 0.2
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of every chart."""
+
+    at_s: float
+    age_s: float  # of the oldest message the tables lack
+    arrival_per_s: float
+    departure_per_s: float
+    waiting: int
+    devices: int
+    interval_s: float  # advised; 0 where devices keep their default
+    capacity_per_s: float | None  # as far as it is known
+    phase: str
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    gateways: tuple[GatewayState, ...] = ()
+    brokers: tuple[BrokerState, ...] = ()
+    nodes: tuple[NodeState, ...] = ()
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """All of the first screen. ``samples`` and ``decisions`` are oldest first."""
+
+    name: str
+    controller: str
+    leader: str | None
+    mode: Mode
+    samples: tuple[Sample, ...]
+    decisions: tuple[Decision, ...]
+    chain: Chain
+    alarms: tuple[str, ...] = ()
+
+    @property
+    def now(self) -> Sample | None:
+        return self.samples[-1] if self.samples else None
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """One sentence and how worried it is: good, caution or danger."""
+
+    sentence: str
+    severity: str
+
+
+def seconds(value: float) -> str:
+    """Two or three significant digits with the unit."""
+    return f"{value:.2g} s" if value < 10 else f"{value:,.0f} s"
+
+
+def state_of(samples: tuple[Sample, ...], mode: Mode) -> State:
+    """Say like this: Data is 24 s old and ageing: 1,900 msg/s arrive, Spark takes 1,100. Nobody is slowed."""
+    if not samples:
+        return State(sentence="Nothing is known yet: the first measurement is on its way.", severity="caution")
+    now = samples[-1]
+    ageing = is_ageing(samples)
+    old = f"Data is {seconds(now.age_s)} old"
+    if ageing:
+        old += f" and ageing: {now.arrival_per_s:,.0f} msg/s arrive, Spark takes {now.departure_per_s:,.0f}"
+    severity = "good" if now.age_s < AGE_S_CAUTION else "caution" if now.age_s < AGE_S_DANGER else "danger"
+    return State(sentence=f"{old}. {_held(now, mode)}", severity=severity)
+
+
+def _held(now: Sample, mode: Mode) -> str:
+    if now.interval_s > 0:
+        return f"{now.devices:,} devices are asked to send every {seconds(now.interval_s)}."
+    if mode.frozen:
+        return "Nobody is slowed (all acting is frozen)."
+    if mode.send_rate == "acting":
+        return "Nobody is slowed."
+    return "Nobody is slowed (protection is off)." if mode.send_rate == "off" else "Nobody is slowed (shadow mode)."
+
+
+def is_ageing(samples: tuple[Sample, ...], span_s: float = 4.0) -> bool:
+    """Whether the data got older over the last seconds, and is old enough for that to matter."""
+    now = samples[-1]
+    before = next((sample for sample in samples if sample.at_s >= now.at_s - span_s), now)
+    passed = now.at_s - before.at_s
+    return now.age_s >= AGE_S_CAUTION and passed > 0 and now.age_s - before.age_s > AGEING_SHARE * passed

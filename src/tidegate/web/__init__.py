@@ -1,0 +1,1 @@
+"""API, dashboard and metrics, all behind a token."""
