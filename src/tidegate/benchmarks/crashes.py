@@ -27,7 +27,7 @@ from tidegate.model.errors import TidegateError
 from tidegate.pipeline.ledger import LedgerVerdict
 from tidegate.pipeline.transforms.means import merge
 
-ROUNDS = 42
+ROUNDS = 45
 SEED = 20
 RATE = 600
 SECONDS = 5.0
@@ -51,6 +51,7 @@ FAULTS = (
     "kill JVM",
     "kill planner",
     "stop cluster",
+    "stop committer",
 )
 
 
@@ -84,6 +85,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         Check.equal("lost", verdict.lost, 0),
         Check.equal("duplicated", verdict.duplicated, 0),
         Check.equal("fenced_writes", fenced, 0),
+        Check.at_least("refused_commits", refused, 1),  # else the fence was never needed, and the line above says little
         Check.equal("means_equal", equal, True),
     ]
     return Report("bench crashes", rows, checks, round(time.monotonic() - started, 1))
@@ -166,6 +168,8 @@ def _disturb(rig: Rig, fault: str, chance: random.Random) -> str:
         _start(rig, owner)
     elif what in ("worker", "planner"):
         _disturb_part(node, how, what, chance)
+    elif what == "committer":
+        _freeze_before_commit(rig, node)
     elif how == "stop":
         node.signal_all(signal.SIGSTOP)
         time.sleep(LEASE_S * 2)
@@ -197,6 +201,28 @@ def _disturb_part(node: NodeProcess, how: str, what: str, chance: random.Random)
             victim.suspend()
             time.sleep(LEASE_S * 2)
             victim.resume()
+
+
+def _freeze_before_commit(rig: Rig, node: NodeProcess) -> None:
+    """Freeze a node that has written a file and not yet committed it, until others have taken its slices.
+
+    A file does not say who wrote it: if it is committed although this node is frozen, it was the other one's.
+    """
+    table = Path(rig.installation.tables) / "readings"
+    for _ in range(200):
+        known = set(table.glob("*.parquet"))
+        while not (fresh := set(table.glob("*.parquet")) - known):
+            time.sleep(0.001)
+        node.signal_all(signal.SIGSTOP)
+        time.sleep(0.3)
+        log = "".join(path.read_text() for path in sorted((table / "_delta_log").glob("*.json"))[-20:])
+        caught = any(path.name not in log for path in fresh)
+        if caught:
+            time.sleep(LEASE_S * 2)
+        node.signal_all(signal.SIGCONT)
+        if caught:
+            return
+    raise TidegateError(f"Node {node.name} was never caught between writing and committing: see {rig.state}.")
 
 
 def _part(node: NodeProcess, what: str, chance: random.Random) -> psutil.Process:

@@ -18,7 +18,7 @@ from tidegate.benchmarks.delay import delays_s, empty_batches_s
 from tidegate.benchmarks.filling import ROW_BYTES, fill, write_parquet
 from tidegate.benchmarks.rig import Rig
 from tidegate.benchmarks.throughput import Workbench
-from tidegate.brokers.settings import BrokerSettings
+from tidegate.brokers.settings import DISK_BYTES_MIN, BrokerSettings
 from tidegate.cli.report import Check, Progress, Report
 from tidegate.model.installation import Installation
 from tidegate.pipeline.sources.jetstream import JetStreamSource
@@ -29,6 +29,7 @@ PEER_ROWS = 400_000
 SMALL_ROWS = 1_000_000
 LARGE_ROWS = 10_000_000
 REPETITIONS = 5
+LARGE_REPETITIONS = 2
 NATSPY_FLOOR = 15_000.0
 DELAY_RATE = 1_000
 DELAY_SECONDS = 30
@@ -67,30 +68,38 @@ def _checks(rows: list[dict[str, Any]]) -> list[Check]:
 
 
 def _throughput(spark: SparkSession, progress: Progress, rows: list[dict[str, Any]], out: Path | None) -> None:
-    directory = None if out is None else out / "throughput"
-    settings = BrokerSettings(nodes=1, slices=SLICES, disk_bytes_max=LARGE_ROWS * ROW_BYTES * 8)
-    with Rig(settings, directory) as rig:
-        bench = Workbench(spark, rig)
+    with _log(out, "small", SMALL_ROWS) as small, _log(out, "large", LARGE_ROWS) as large:
+        bench = Workbench(spark, small)
         progress.step(f"Filling the log with {PEER_ROWS:,} rows.")
-        fill(rig.installation, 0, PEER_ROWS, progress)
-        parquet = write_parquet(rig.installation, rig.state / "parquet", PEER_ROWS)
+        fill(small.installation, 0, PEER_ROWS, progress)
+        parquet = write_parquet(small.installation, small.state / "parquet", PEER_ROWS)
         bench.jetstream_to_delta()  # the first run of each kind pays for compiling and importing
         bench.parquet_to_delta(parquet)
         for repetition in range(REPETITIONS):
             progress.step(f"Comparing with nats-py and parquet, {repetition + 1} of {REPETITIONS}.")
             rows.append(_row("jetstream", PEER_ROWS, bench.jetstream_to_noop()))
-            rows.append(_row("nats-py", PEER_ROWS, _natspy_s(rig.installation)))
+            rows.append(_row("nats-py", PEER_ROWS, _natspy_s(small.installation)))
             rows.append(_row("delta peer", PEER_ROWS, bench.jetstream_to_delta()))
             rows.append(_row("parquet", PEER_ROWS, bench.parquet_to_delta(parquet)))
-        progress.step(f"Filling the log up to {SMALL_ROWS:,} rows.")
-        fill(rig.installation, PEER_ROWS, SMALL_ROWS, progress)
-        for repetition in range(REPETITIONS):
-            progress.step(f"Draining {SMALL_ROWS:,} rows, {repetition + 1} of {REPETITIONS}.")
-            rows.append(_row("delta small", SMALL_ROWS, bench.jetstream_to_delta()))
-        progress.step(f"Filling the log up to {LARGE_ROWS:,} rows.")
-        fill(rig.installation, SMALL_ROWS, LARGE_ROWS, progress)
-        progress.step(f"Draining {LARGE_ROWS:,} rows.")
-        rows.append(_row("delta large", LARGE_ROWS, bench.jetstream_to_delta()))
+        progress.step(f"Filling the logs up to {SMALL_ROWS:,} and {LARGE_ROWS:,} rows.")
+        fill(small.installation, PEER_ROWS, SMALL_ROWS, progress)
+        fill(large.installation, 0, LARGE_ROWS, progress)
+        _growth(bench, Workbench(spark, large), progress, rows)
+
+
+def _log(out: Path | None, name: str, rows: int) -> Rig:
+    settings = BrokerSettings(nodes=1, slices=SLICES, disk_bytes_max=max(rows * ROW_BYTES * 8, DISK_BYTES_MIN))
+    return Rig(settings, None if out is None else out / name)
+
+
+def _growth(small: Workbench, large: Workbench, progress: Progress, rows: list[dict[str, Any]]) -> None:
+    """Small drains before, between and after the large ones: a machine that gets slower meanwhile slows both."""
+    for repetition in range(LARGE_REPETITIONS + 1):
+        progress.step(f"Draining {SMALL_ROWS:,} rows, three times.")
+        rows.extend(_row("delta small", SMALL_ROWS, small.jetstream_to_delta()) for _ in range(3))
+        if repetition < LARGE_REPETITIONS:
+            progress.step(f"Draining {LARGE_ROWS:,} rows, {repetition + 1} of {LARGE_REPETITIONS}.")
+            rows.append(_row("delta large", LARGE_ROWS, large.jetstream_to_delta()))
 
 
 def _row(what: str, count: int, seconds: float) -> dict[str, Any]:
