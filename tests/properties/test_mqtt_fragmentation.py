@@ -7,16 +7,20 @@ from hypothesis import strategies as st
 
 from tidegate.devices import mqtt
 
+
+def packet(first: int, body: bytes) -> bytes:
+    return bytes((first,)) + mqtt.encode_length(len(body)) + body
+
+
 KNOWN = st.one_of(
     st.builds(lambda present, code: bytes((0x20, 2, present, code)), st.integers(0, 1), st.integers(0, 5)),
     st.builds(lambda packet_id: b"\x40\x02" + packet_id.to_bytes(2, "big"), st.integers(0, 65_535)),
     st.just(b"\xd0\x00"),
+    st.builds(packet, st.just(0x90), st.binary(min_size=3, max_size=8)),
+    st.builds(mqtt.encode_publish, st.binary(min_size=1, max_size=20), st.binary(max_size=200), retain=st.booleans()),
 )
-SKIPPED = st.builds(
-    lambda kind, body: bytes((kind << 4,)) + mqtt.encode_length(len(body)) + body,
-    st.sampled_from([3, 5, 9, 11]),
-    st.binary(max_size=300),
-)
+TOO_LONG = st.integers(1, 300).map(lambda more: packet(0x30, bytes(mqtt.BODY_BYTES_MAX + more)))
+SKIPPED = TOO_LONG | st.builds(packet, st.sampled_from([0x32, 0x34, 0x38, 0x50, 0xB0]), st.binary(max_size=300))
 STREAMS = st.lists(KNOWN | SKIPPED, max_size=30).map(b"".join)
 
 
@@ -43,9 +47,15 @@ def test_any_bytes_cut_anywhere_give_the_same_events(valid: bytes, junk: bytes, 
 @given(st.lists(KNOWN, max_size=30), st.lists(SKIPPED, max_size=30), st.randoms())
 def test_skipped_packets_change_nothing(known: list[bytes], skipped: list[bytes], order) -> None:
     mixed = list(known)
-    for packet in skipped:
-        mixed.insert(order.randint(0, len(mixed)), packet)
+    for each in skipped:
+        mixed.insert(order.randint(0, len(mixed)), each)
     assert mqtt.Decoder().receive(b"".join(mixed)) == mqtt.Decoder().receive(b"".join(known))
+
+
+@given(st.binary(min_size=1, max_size=300), st.binary(max_size=3_000), st.booleans())
+def test_a_message_at_qos_0_arrives_as_it_was_sent(topic: bytes, payload: bytes, retain: bool) -> None:
+    sent = mqtt.encode_publish(topic, payload, retain=retain)
+    assert mqtt.Decoder().receive(sent) == [mqtt.MessageReceived(topic, payload)]
 
 
 @given(st.integers(0, mqtt.REMAINING_LENGTH_MAX))

@@ -3,7 +3,14 @@
 import pytest
 
 from tidegate.devices import mqtt
-from tidegate.devices.mqtt import ConnectionAnswered, PingAnswered, ProtocolViolated, PublishAcknowledged
+from tidegate.devices.mqtt import (
+    ConnectionAnswered,
+    MessageReceived,
+    PingAnswered,
+    ProtocolViolated,
+    PublishAcknowledged,
+    Subscribed,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,9 @@ from tidegate.devices.mqtt import ConnectionAnswered, PingAnswered, ProtocolViol
             id="a resent message is marked",
         ),
         pytest.param(mqtt.encode_publish(b"t", b"", retain=True), b"\x31\x03\x00\x01t", id="retained"),
+        pytest.param(
+            mqtt.encode_subscribe("a/b", packet_id=258), b"\x82\x08\x01\x02\x00\x03a/b\x00", id="subscribed at QoS 0"
+        ),
         pytest.param(mqtt.PINGREQ + mqtt.DISCONNECT, b"\xc0\x00\xe0\x00", id="ping and disconnect"),
         pytest.param(mqtt.encode_length(0), b"\x00", id="length 0"),
         pytest.param(mqtt.encode_length(127), b"\x7f", id="the longest of one byte"),
@@ -54,6 +64,7 @@ def test_encoded(encoded: bytes, expected: bytes) -> None:
         pytest.param(lambda: mqtt.encode_publish(b"t", b"x", packet_id=0), id="packet identifier 0"),
         pytest.param(lambda: mqtt.encode_publish(b"t", b"x", packet_id=65_536), id="packet identifier over 16 bits"),
         pytest.param(lambda: mqtt.encode_publish(b"t", b"x", duplicate=True), id="QoS 0 as duplicate"),
+        pytest.param(lambda: mqtt.encode_subscribe("t", packet_id=0), id="subscription without packet identifier"),
         pytest.param(lambda: mqtt.encode_length(268_435_456), id="packet over 256 MiB"),
     ],
 )
@@ -71,8 +82,14 @@ def test_refused(encode) -> None:
         pytest.param(b"\x40\x02\x01\x02", [PublishAcknowledged(258)], id="acknowledged"),
         pytest.param(b"\x40\x82\x00\x01\x02", [PublishAcknowledged(258)], id="length in two bytes where one would do"),
         pytest.param(b"\xd0\x00", [PingAnswered()], id="ping answered"),
-        pytest.param(b"\x30\x05\x00\x01txx\xd0\x00", [PingAnswered()], id="a message for subscribers is skipped"),
-        pytest.param(b"\x90\x03\x00\x01\x00\x40\x02\x00\x07", [PublishAcknowledged(7)], id="SUBACK is skipped"),
+        pytest.param(b"\x30\x05\x00\x01txx", [MessageReceived(b"t", b"xx")], id="a message"),
+        pytest.param(b"\x31\x03\x00\x01t", [MessageReceived(b"t", b"")], id="a retained message without payload"),
+        pytest.param(
+            b"\x32\x07\x00\x01t\x00\x01xx\xd0\x00", [PingAnswered()], id="a message at QoS 1 was not asked for: skipped"
+        ),
+        pytest.param(b"\x50\x02\x00\x01\xd0\x00", [PingAnswered()], id="a packet nobody asked for is skipped"),
+        pytest.param(b"\x90\x03\x01\x02\x00", [Subscribed(258, b"\x00")], id="subscribed"),
+        pytest.param(b"\x90\x04\x00\x01\x80\x01", [Subscribed(1, b"\x80\x01")], id="the first of two is refused"),
         pytest.param(b"\x40\x02\x00", [], id="half a packet says nothing yet"),
         pytest.param(b"", [], id="nothing"),
     ],
@@ -88,6 +105,11 @@ def test_decoded(data: bytes, events: list[mqtt.Event]) -> None:
         pytest.param(b"\xf0\x00", id="reserved type 15"),
         pytest.param(b"\x40\x03\x00\x01\x00", id="PUBACK of three bytes"),
         pytest.param(b"\x42\x02\x00\x01", id="PUBACK with flags"),
+        pytest.param(b"\x30\x03\x00\x02t", id="topic longer than its message"),
+        pytest.param(b"\x30\x03\x00\x00t", id="message without a topic"),
+        pytest.param(b"\x30\x02\x00\x01", id="message too short for a topic"),
+        pytest.param(b"\x90\x02\x00\x01", id="SUBACK without a code"),
+        pytest.param(b"\x92\x03\x00\x01\x00", id="SUBACK with flags"),
         pytest.param(b"\x30\xff\xff\xff\xff\x01", id="length of five bytes"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", id="another protocol"),
     ],
@@ -108,6 +130,17 @@ def test_a_huge_packet_that_is_skipped_is_never_held() -> None:
         assert decoder.receive(bytes(1_000_000)) == []
         assert len(decoder._pending) == 0
     assert decoder.receive(b"\xd0\x00") == [PingAnswered()]
+
+
+def test_the_longest_message_is_held_and_a_longer_one_is_not() -> None:
+    longest = mqtt.encode_publish(b"t", bytes(mqtt.BODY_BYTES_MAX - 3))
+    decoder = mqtt.Decoder()
+    assert decoder.receive(longest[:-1]) == []
+    assert len(decoder._pending) == len(longest) - 1
+    assert decoder.receive(longest[-1:]) == [MessageReceived(b"t", bytes(mqtt.BODY_BYTES_MAX - 3))]
+    assert decoder.receive(mqtt.encode_publish(b"t", bytes(mqtt.BODY_BYTES_MAX - 2))[:-1]) == []
+    assert len(decoder._pending) == 0
+    assert decoder.receive(b"\x00\xd0\x00") == [PingAnswered()]
 
 
 def test_refusals_say_why() -> None:

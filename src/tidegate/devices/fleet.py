@@ -20,6 +20,7 @@ import msgspec
 
 from tidegate.devices.acknowledgements import SUFFIX, AckFile
 from tidegate.devices.publisher import WINDOW, Publisher, PublisherSettings
+from tidegate.devices.sampling import LATE_S_MAX
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.readings import Reading
@@ -27,8 +28,6 @@ from tidegate.model.readings import Reading
 # Readings that fall due within this time go out together; shorter costs processor time, longer delays
 # readings.
 TICK_S = 0.01
-# Beyond this much delay against its own schedule a fleet says that it did not keep its rate.
-LATE_S_MAX = 0.5
 STOP_DRAIN_S = 5.0
 EXIT_UNACKNOWLEDGED = 3
 

@@ -1,8 +1,8 @@
 """The client's half of MQTT 3.1.1 without IO: packets are encoded to bytes, bytes are decoded to events.
 
-A publisher needs little of the protocol: CONNECT, PUBLISH at QoS 0 and 1, PINGREQ and DISCONNECT go out;
-CONNACK, PUBACK and PINGRESP come back. Any other packet a broker may send is skipped without being held in
-memory. The events depend only on the bytes, never on how the network cut them.
+A device needs little of the protocol: CONNECT, PUBLISH at QoS 0 and 1, SUBSCRIBE at QoS 0, PINGREQ and DISCONNECT go
+out; CONNACK, PUBACK, SUBACK, PINGRESP and short messages at QoS 0 come back. Any other packet a broker may send is
+skipped without being held in memory. The events depend only on the bytes, never on how the network cut them.
 """
 
 import struct
@@ -13,13 +13,23 @@ STRING_BYTES_MAX = 65_535
 REMAINING_LENGTH_MAX = 268_435_455
 PACKET_ID_MAX = 65_535
 KEEP_ALIVE_S_MAX = 65_535
+# What a device is told is short. Longer packets than this are not for it, and are skipped.
+BODY_BYTES_MAX = 4_096
 
 PINGREQ = b"\xc0\x00"
 DISCONNECT = b"\xe0\x00"
 
-_CONNACK, _PUBACK, _PINGRESP = 2, 4, 13
+_CONNACK, _PUBLISH, _PUBACK, _SUBACK, _PINGRESP = 2, 3, 4, 9, 13
 _RESERVED = (0, 15)
-_LENGTHS = {_CONNACK: 2, _PUBACK: 2, _PINGRESP: 0}
+# The shortest and the longest body of each packet that has to be understood.
+_LENGTHS = {
+    _CONNACK: (2, 2),
+    _PUBLISH: (3, BODY_BYTES_MAX),
+    _PUBACK: (2, 2),
+    _SUBACK: (3, BODY_BYTES_MAX),
+    _PINGRESP: (0, 0),
+}
+_QOS_AND_DUPLICATE = 0x0E
 _PUBACK_FIRST, _PUBACK_BYTES = 0x40, 4
 
 _REFUSALS = {
@@ -48,6 +58,20 @@ class PublishAcknowledged(msgspec.Struct, frozen=True, gc=False):
     packet_id: int
 
 
+class Subscribed(msgspec.Struct, frozen=True, gc=False):
+    """SUBACK: one code per filter asked for, in order; 128 refuses it."""
+
+    packet_id: int
+    codes: bytes
+
+
+class MessageReceived(msgspec.Struct, frozen=True, gc=False):
+    """PUBLISH at QoS 0: a message for this client, which nobody expects an answer to."""
+
+    topic: bytes
+    payload: bytes
+
+
 class PingAnswered(msgspec.Struct, frozen=True, gc=False):
     """PINGRESP: the broker is alive."""
 
@@ -58,7 +82,7 @@ class ProtocolViolated(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Event = ConnectionAnswered | PublishAcknowledged | PingAnswered | ProtocolViolated
+Event = ConnectionAnswered | PublishAcknowledged | Subscribed | MessageReceived | PingAnswered | ProtocolViolated
 
 
 def encode_connect(
@@ -113,6 +137,14 @@ def encode_publish(
     )
 
 
+def encode_subscribe(topic: str, *, packet_id: int) -> bytes:
+    """SUBSCRIBE to one topic filter at QoS 0."""
+    if not 0 < packet_id <= PACKET_ID_MAX:
+        raise ValueError(f"packet identifier {packet_id}: expected 1 to {PACKET_ID_MAX}")
+    body = b"%b%b\x00" % (packet_id.to_bytes(2, "big"), _string(topic))
+    return b"\x82" + encode_length(len(body)) + body
+
+
 def encode_length(length: int) -> bytes:
     """The variable-length size of a packet: seven bits a byte, the lowest first, at most four bytes."""
     if length < 0x80:
@@ -137,7 +169,7 @@ def _string(text: str) -> bytes:
 
 
 class Decoder:
-    """Bytes in, events out. It never holds more than one packet that it understands: a few bytes."""
+    """Bytes in, events out. It never holds more than one packet that it understands, which is a short one."""
 
     def __init__(self) -> None:
         self._pending = b""
@@ -177,17 +209,20 @@ class Decoder:
         length, header = _decode_length(data, position + 1)
         if header <= 0:
             return self._violate("a packet length of more than four bytes", events) if header else 0
-        expected = _LENGTHS.get(kind)
         body, end = position + 1 + header, position + 1 + header + length
-        if expected is None:
+        if _is_skipped(kind, data[position], length):
             self._skip = max(0, end - len(data))
             return min(end, len(data)) - position
-        if length != expected or data[position] & 0x0F:
-            return self._violate(f"packet type {kind} with flags {data[position] & 0x0F} and {length} bytes", events)
-        if end <= len(data):
-            events.append(_event(kind, data[body:end]))
-            return end - position
-        return 0
+        shortest, longest = _LENGTHS[kind]
+        flags = 0 if kind == _PUBLISH else data[position] & 0x0F
+        if flags or not shortest <= length <= longest:
+            return self._violate(f"packet type {kind} with flags {flags} and {length} bytes", events)
+        if end > len(data):
+            return 0
+        event = _event(kind, data[body:end])
+        events.append(event)
+        self._violated = type(event) is ProtocolViolated
+        return 0 if self._violated else end - position
 
     def _violate(self, reason: str, events: list[Event]) -> int:
         self._violated = True
@@ -195,9 +230,24 @@ class Decoder:
         return 0
 
 
+def _is_skipped(kind: int, first: int, length: int) -> bool:
+    """Whether a packet is none of this client's business: unknown here, not at QoS 0, or too long to be for it."""
+    if kind == _PUBLISH:
+        return bool(first & _QOS_AND_DUPLICATE) or length > BODY_BYTES_MAX
+    return kind not in _LENGTHS
+
+
 def _event(kind: int, body: bytes) -> Event:
+    """What a whole packet says."""
     if kind == _PUBACK:
         return PublishAcknowledged(body[0] << 8 | body[1])
+    if kind == _PUBLISH:
+        end = 2 + (body[0] << 8 | body[1])
+        if not 2 < end <= len(body):
+            return ProtocolViolated(f"a message of {len(body)} bytes with a topic of {end - 2}")
+        return MessageReceived(body[2:end], body[end:])
+    if kind == _SUBACK:
+        return Subscribed(body[0] << 8 | body[1], body[2:])
     if kind == _CONNACK:
         return ConnectionAnswered(code=body[1], session_present=bool(body[0] & 1))
     return PingAnswered()

@@ -4,6 +4,7 @@ Each reading is published at QoS 1 and stays in flight until its PUBACK arrives.
 flight: a caller that is faster than the broker waits. When the connection is lost, the next broker is tried,
 with growing and jittered pauses, and everything in flight is sent again in the same order, with the same
 payload, marked as duplicate. An acknowledgement is written to the acknowledgement file before it is counted.
+A publisher that is given ``on_advice`` asks for advice on every connection and hands over what it hears.
 
 Frames are collected during one turn of the event loop and written at once: a system call costs more than a
 frame.
@@ -11,18 +12,25 @@ frame.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from tidegate.devices import mqtt
 from tidegate.devices.acknowledgements import AckFile, check_device
+from tidegate.devices.connection import Connection
+from tidegate.devices.in_flight import SUBSCRIPTION_ID, InFlight, Message
+from tidegate.model.advice import ADVICE_TOPIC, Advice
 from tidegate.model.errors import BrokerUnavailableError, TidegateError
 from tidegate.model.readings import TELEMETRY, Reading
 
 WINDOW = 64
 CLOSE_TIMEOUT_S = 1.0
+_SUBSCRIBE = mqtt.encode_subscribe(ADVICE_TOPIC, packet_id=SUBSCRIPTION_ID)
+_ADVICE_TOPIC = ADVICE_TOPIC.encode()
+_REFUSED = 0x80
 _ENCODER = msgspec.json.Encoder()
+_ADVICE_DECODER = msgspec.json.Decoder(Advice)
 
 
 class PublisherSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,64 +46,17 @@ class PublisherSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counters(msgspec.Struct):
-    """What a publisher did. ``sent`` counts each reading once, however often it had to be resent."""
+    """What a publisher did. ``sent`` counts each message once, however often it had to be resent.
+
+    ``samples_acked`` is how many samples the acknowledged messages stand for.
+    """
 
     sent: int = 0
     acked: int = 0
+    samples_acked: int = 0
     resent: int = 0
     reconnects: int = 0
     late_s_max: float = 0.0
-
-
-class InFlight(msgspec.Struct, gc=False):
-    """A reading on its way: everything that is needed to send it again and to write its acknowledgement."""
-
-    device: str
-    boot: int
-    seq: int
-    topic: bytes
-    payload: bytes
-    written_s: float | None  # when it last went out; None while it waits for a first connection
-
-
-class _Connection(asyncio.Protocol):
-    """One transport with its decoder; tells the publisher what came in."""
-
-    def __init__(self, publisher: "Publisher") -> None:
-        loop = asyncio.get_running_loop()
-        self.answered: asyncio.Future[mqtt.ConnectionAnswered] = loop.create_future()
-        self.lost: asyncio.Future[str] = loop.create_future()
-        self.transport: asyncio.Transport | None = None
-        self.received_s = loop.time()
-        self._publisher = publisher
-        self._decoder = mqtt.Decoder()
-        self._loop = loop
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        # Dialling a dead broker's port from the range of outgoing ports can reach the dialling socket itself.
-        if transport.get_extra_info("peername") == transport.get_extra_info("sockname"):
-            self.fail("nobody listens there")
-
-    def data_received(self, data: bytes) -> None:
-        self.received_s = self._loop.time()
-        for event in self._decoder.receive(data):
-            if type(event) is mqtt.PublishAcknowledged:
-                self._publisher.acknowledge(self, event.packet_id)
-            elif type(event) is mqtt.ConnectionAnswered and not self.answered.done():
-                self.answered.set_result(event)
-            elif type(event) is mqtt.ProtocolViolated:
-                self.fail(f"it broke the protocol: {event.reason}")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.fail(str(exc) if exc else "it closed the connection")
-
-    def fail(self, reason: str) -> None:
-        if not self.lost.done():
-            self.lost.set_result(reason)
-        if self.transport is not None:
-            self.transport.abort()
 
 
 class Publisher:
@@ -116,6 +77,8 @@ class Publisher:
         settings: PublisherSettings | None = None,
         jitter: random.Random | None = None,
         first_address: int = 0,
+        on_advice: Callable[[Advice], None] | None = None,
+        on_acknowledged: Callable[[], None] | None = None,
     ) -> None:
         if not addresses:
             raise BrokerUnavailableError(f"Publisher {client_id} knows no broker: give it at least one address.")
@@ -129,17 +92,20 @@ class Publisher:
             client_id, user=user, password=password, keep_alive_s=self._settings.keep_alive_s
         )
         self._acknowledgements = acknowledgements
+        self._on_advice = on_advice
+        self._on_acknowledged = on_acknowledged
         # Two devices that lost the same broker must not come back in step, so their jitter differs by
         # default.
         self._jitter = jitter or random.Random(client_id)  # noqa: S311 - it spreads load, it guards nothing
-        self._in_flight: dict[int, InFlight] = {}
-        self._packet_id = 0
+        self._in_flight = InFlight(self._settings.window)
         self._topics: dict[str, bytes] = {}
         self._frames: list[bytes] = []
         self._flush_due = False
         self._settle_due = 0
+        self._settle_samples = 0
         self._failure: TidegateError | None = None
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
+        self._is_advised = False
         self._waiters: list[asyncio.Future[None]] = []
         self._keeper: asyncio.Task[None] | None = None
 
@@ -167,49 +133,65 @@ class Publisher:
     def connected(self) -> bool:
         return self._connection is not None
 
+    @property
+    def is_advised(self) -> bool:
+        """Whether whoever it is connected to has agreed to send it advice."""
+        return self._is_advised
+
+    @property
+    def has_room(self) -> bool:
+        """Whether ``offer`` would take a reading now."""
+        return self._in_flight.has_room and self._failure is None
+
     async def publish(self, device: str, reading: Reading, *, due_s: float | None = None) -> None:
         """Send one reading; waits while the window is full.
 
         ``due_s`` is the loop's time at which the caller's schedule wanted it sent: what is lost against it
         is kept in ``counters.late_s_max``.
         """
-        while len(self._in_flight) >= self._settings.window or self._failure is not None:
-            await self._change()
+        while not self.offer(device, reading):
+            await self.changed()
+        counters, now = self.counters, self._loop.time()
+        if due_s is not None and now - due_s > counters.late_s_max:
+            counters.late_s_max = now - due_s
+
+    def offer(self, device: str, reading: Reading) -> bool:
+        """Send one reading if there is room in the window; False, and nothing happened, where there is none."""
+        if not self.has_room:
+            return False
         if reading.boot is None or reading.seq is None:
             raise ValueError("a reading without boot and seq has no identity that could be acknowledged")
         topic = self._topics.get(device)
         if topic is None:
             topic = self._add_topic(device)
-        counters, now = self.counters, self._loop.time()
-        packet_id = self._next_packet_id()
         payload = _ENCODER.encode(reading)
-        written_s = None if self._connection is None else now
-        self._in_flight[packet_id] = InFlight(device, reading.boot, reading.seq, topic, payload, written_s)
-        counters.sent += 1
-        if due_s is not None and now - due_s > counters.late_s_max:
-            counters.late_s_max = now - due_s
+        written_s = None if self._connection is None else self._loop.time()
+        message = Message(device, reading.boot, reading.seq, reading.count, topic, payload, written_s)
+        packet_id = self._in_flight.add(message)
+        self.counters.sent += 1
         # Without a connection the reading waits in flight: it goes out first of all when there is one again.
         if self._connection is not None:
             self._frames.append(mqtt.encode_publish(topic, payload, packet_id=packet_id))
             if not self._flush_due:
                 self._flush_due = True
                 self._loop.call_soon(self._flush)
+        return True
 
     async def drain(self, timeout_s: float) -> bool:
         """Wait until every reading is acknowledged; False where that took longer than the time given."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self.in_flight:
-                    await self._change()
+                    await self.changed()
         except TimeoutError:
             return False
         return True
 
-    def acknowledge(self, connection: _Connection, packet_id: int) -> None:
+    def acknowledge(self, connection: Connection, packet_id: int) -> None:
         """A PUBACK arrived. What is not in flight, or comes from a connection given up, changes nothing."""
         if connection is not self._connection:
             return
-        done = self._in_flight.pop(packet_id, None)
+        done = self._in_flight.pop(packet_id)
         if done is None:
             return
         if self._acknowledgements is not None:
@@ -217,22 +199,39 @@ class Publisher:
         if not self._settle_due:
             self._loop.call_soon(self._settle)
         self._settle_due += 1
+        self._settle_samples += done.count
+
+    def hear(self, connection: Connection, event: mqtt.Subscribed | mqtt.MessageReceived) -> None:
+        """The answer to the subscription, or what came through it. Advice that cannot be read is none."""
+        if isinstance(event, mqtt.Subscribed):
+            accepted = event.packet_id == SUBSCRIPTION_ID and event.codes[0] != _REFUSED
+            self._is_advised = accepted and connection is self._connection
+        elif self._on_advice is not None and event.topic == _ADVICE_TOPIC:
+            try:
+                advice = _ADVICE_DECODER.decode(event.payload)
+            except msgspec.DecodeError:
+                return
+            self._on_advice(advice)
 
     def _settle(self) -> None:
         """Acknowledgements reach the file first and are counted afterwards, all of one turn together."""
         settled, self._settle_due = self._settle_due, 0
+        samples, self._settle_samples = self._settle_samples, 0
         try:
             if self._acknowledgements is not None:
                 self._acknowledgements.flush()
             self.counters.acked += settled
+            self.counters.samples_acked += samples
         except TidegateError as error:
             self._failure = error
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+        if self._on_acknowledged is not None:
+            self._on_acknowledged()
 
-    async def _change(self) -> None:
+    async def changed(self) -> None:
         """Wait for the next acknowledgements; raises what makes further ones impossible."""
         if self._failure is not None:
             raise self._failure
@@ -244,13 +243,6 @@ class Publisher:
         check_device(device)
         topic = self._topics[device] = f"{TELEMETRY}/{device}".encode()
         return topic
-
-    def _next_packet_id(self) -> int:
-        # The window is far smaller than the number of identifiers, so a free one is always near.
-        while True:
-            self._packet_id = self._packet_id % mqtt.PACKET_ID_MAX + 1
-            if self._packet_id not in self._in_flight:
-                return self._packet_id
 
     def _flush(self) -> None:
         self._flush_due = False
@@ -265,7 +257,7 @@ class Publisher:
         while True:
             host, port = self._addresses[self._turn % len(self._addresses)]
             self._turn += 1
-            connection = _Connection(self)
+            connection = Connection(self)
             try:
                 await self._open(connection, host, port)
                 self.counters.reconnects += opened_s >= 0
@@ -288,7 +280,7 @@ class Publisher:
         grown_s = settings.backoff_s_min * float(1 << rounds)
         return min(settings.backoff_s_max, grown_s) * self._jitter.uniform(0.5, 1.0)
 
-    async def _open(self, connection: _Connection, host: str, port: int) -> None:
+    async def _open(self, connection: Connection, host: str, port: int) -> None:
         async with asyncio.timeout(self._settings.connect_timeout_s):
             await self._loop.create_connection(lambda: connection, host, port)
             assert connection.transport is not None
@@ -299,17 +291,15 @@ class Publisher:
         if refusal := connection.answered.result().refusal():
             raise BrokerUnavailableError(f"it refused the connection: {refusal}")
 
-    async def _serve(self, connection: _Connection) -> str:
-        """Everything in flight goes out again, in order; then watch the connection; returns why it ended."""
+    async def _serve(self, connection: Connection) -> str:
+        """Ask for advice, send everything in flight again, in order; then watch; returns why it ended."""
         now = self._loop.time()
         self._frames.clear()
-        for packet_id, entry in self._in_flight.items():
-            duplicate = entry.written_s is not None
-            self._frames.append(
-                mqtt.encode_publish(entry.topic, entry.payload, packet_id=packet_id, duplicate=duplicate)
-            )
+        if self._on_advice is not None:
+            self._frames.append(_SUBSCRIBE)
+        for frame, duplicate in self._in_flight.frames_again(now):
+            self._frames.append(frame)
             self.counters.resent += duplicate
-            entry.written_s = now
         self._connection = connection
         self._flush()
         while not connection.lost.done():
@@ -317,23 +307,23 @@ class Publisher:
             self._watch(connection)
         return connection.lost.result()
 
-    def _watch(self, connection: _Connection) -> None:
+    def _watch(self, connection: Connection) -> None:
         """Ping a quiet broker; give up one that does not answer pings, or answers pings but not publishes."""
         if connection.lost.done() or connection.transport is None:
             return
         now, settings = self._loop.time(), self._settings
-        oldest = next(iter(self._in_flight.values()), None)
         if now - connection.received_s > settings.keep_alive_s:
             connection.fail(f"it was silent for {settings.keep_alive_s} s")
-        elif oldest is not None and now - (oldest.written_s or now) > settings.acknowledge_timeout_s:
+        elif self._in_flight.waiting_s(now) > settings.acknowledge_timeout_s:
             connection.fail(f"it did not acknowledge for {settings.acknowledge_timeout_s:g} s")
         elif now - connection.received_s > settings.keep_alive_s / 4 - 0.1:
             connection.transport.write(mqtt.PINGREQ)
 
-    def _leave(self, connection: _Connection) -> None:
+    def _leave(self, connection: Connection) -> None:
         if self._connection is connection:
             self._flush()
         self._connection = None
+        self._is_advised = False
         self._frames.clear()
         if connection.transport is not None:
             if not connection.lost.done() and connection.answered.done():

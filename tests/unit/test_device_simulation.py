@@ -1,0 +1,93 @@
+"""The command line of a fleet: bad input is a sentence, and commands on standard input are obeyed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tidegate.cli import fleet
+from tidegate.devices.acknowledgements import AckFile
+from tidegate.devices.pattern import Pattern
+from tidegate.devices.simulation import Simulation, SimulationPlan
+from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
+
+NOWHERE = Installation(
+    control_urls=(),
+    data_urls=(),
+    mqtt_addresses=(("127.0.0.1", 1),),
+    monitor_urls=(),
+    mqtt_user="u",
+    mqtt_password="p",
+    slices=1,
+    tables="",
+)
+
+
+def app() -> typer.Typer:
+    made = typer.Typer()
+    made.command()(fleet.run)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Say how many devices"),
+        (["--pattern", "0:1", "--devices", "4"], "Say how many devices"),
+        (["--devices", "4"], "belong together"),
+        (["--seconds", "4"], "belong together"),
+        (["--pattern", "0-100"], "has the point '0-100'"),
+        (["--pattern", "0:1000000"], "raise the limit"),
+        (["--pattern", "0:1", "--prefix", "a/b"], "cannot be a topic level"),
+        (["--pattern", "0:1"], "No running installation"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app(), ["--state", str(tmp_path), *arguments])
+    assert isinstance(result.exception, UserError)
+    assert sentence in str(result.exception)
+    assert not (tmp_path / "acks").exists()
+
+
+@pytest.mark.parametrize(("share", "devices", "deaf"), [(0.0, 100, 0), (0.1, 100, 10), (0.25, 8, 2), (1.0, 7, 7)])
+def test_the_deaf_are_spread_evenly(share: float, devices: int, deaf: int) -> None:
+    plan = SimulationPlan(pattern=Pattern.constant(devices, 1), boot=0, deaf=share)
+    indices = [index for index in range(devices) if plan.is_deaf(index)]
+    assert len(indices) == deaf
+    assert len([index for index in indices if index < devices // 2]) == pytest.approx(deaf / 2, abs=1)
+
+
+def test_commands_are_obeyed_and_others_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with AckFile(tmp_path / "a.acks") as file:
+        plan = SimulationPlan(pattern=Pattern.constant(1, 1), boot=0, endless=True)
+        simulation = Simulation(plan, NOWHERE, file)
+        for line in ("pattern 0:2,30:8 ", "dance", "pattern 0:x"):
+            fleet._obey(simulation, line)
+        assert simulation._pattern == Pattern.parse("0:2,30:8")
+        assert not simulation._stopped
+        fleet._obey(simulation, "quit\n")
+        assert simulation._stopped
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "'dance'" in said[0]
+    assert "'0:x'" in said[1]
+
+
+def test_what_nobody_acknowledges_is_counted_and_the_late_connections_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.devices.simulation.DRAIN_S", 0.1)
+    monkeypatch.setattr("tidegate.devices.simulation.CONNECT_S_MAX", 0.2)
+    with AckFile(tmp_path / "a.acks") as file:
+        plan = SimulationPlan(pattern=Pattern.constant(3, 0.6), boot=0, interval_s=0.05)
+        simulation = Simulation(plan, NOWHERE, file)
+        summary = asyncio.run(simulation.run())
+    assert summary.samples > 3
+    assert (summary.acked, summary.readings) == (0, 0)
+    assert summary.sent <= 3 * 8
+    assert not summary.is_complete
+    assert not summary.kept_schedule
+    assert "127.0.0.1:1 was lost" in simulation.last_failure
