@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint bench lock clean
+.PHONY: help setup demo test lint bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -10,18 +10,17 @@ help: ## what can be made
 setup: .venv/.complete ## a virtual environment in .venv/ with everything from the lock file
 
 .venv/.complete: requirements.lock pyproject.toml
-	@echo "Setting up .venv (about 600 MB, once) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+	@$(PYTHON) tools/set_up.py
+
+demo: setup ## the whole system, flooded without and with protection, and the verdict
+	@$(BIN)/tidegate demo
 
 test: lint ## lint and all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the layer rule
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

@@ -20,8 +20,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.controller.settings import ControllerSettings
+from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.errors import UserError
 from tidegate.pipeline.settings import NodeSettings
+from tidegate.web.settings import WebSettings
 
 ENVIRONMENT_PREFIX = "TIDEGATE_"
 ENVIRONMENT_SEPARATOR = "__"
@@ -34,6 +37,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The root of the tree: one field per section."""
 
     broker: BrokerSettings = msgspec.field(default_factory=BrokerSettings)
+    gateway: GatewaySettings = msgspec.field(default_factory=GatewaySettings)
+    controller: ControllerSettings = msgspec.field(default_factory=ControllerSettings)
+    web: WebSettings = msgspec.field(default_factory=WebSettings)
     node: NodeSettings = msgspec.field(default_factory=NodeSettings)
 
     @property

@@ -85,7 +85,8 @@ def run(progress: Progress, out: Path | None) -> Report:
         Check.equal("lost", verdict.lost, 0),
         Check.equal("duplicated", verdict.duplicated, 0),
         Check.equal("fenced_writes", fenced, 0),
-        Check.at_least("refused_commits", refused, 1),  # else the fence was never needed, and the line above says little
+        # Else the fence was never needed, and the line above says little.
+        Check.at_least("refused_commits", refused, 1),
         Check.equal("means_equal", equal, True),
     ]
     return Report("bench crashes", rows, checks, round(time.monotonic() - started, 1))

@@ -1,34 +1,26 @@
 """How old a reading is when the table has it, and how long Spark takes over a batch of nothing."""
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
+
+from tidegate.pipeline.ages import committed
 
 EMPTY_SECONDS = 15.0
 
 
 def delays_s(table: Path, skip_s: float) -> list[float]:
     """For each stored reading, the time of its commit less the time it was sent; without the first ``skip_s``."""
-    delays: list[float] = []
-    first_s: float | None = None
-    for path in sorted((table / "_delta_log").glob("*.json")):
-        committed_s = path.stat().st_mtime
-        for line in path.read_text().splitlines():
-            action = json.loads(line)
-            if "add" in action:
-                sent = pq.read_table(table / action["add"]["path"], columns=["time"])["time"]
-                first_s = committed_s if first_s is None else first_s
-                if committed_s - first_s >= skip_s:
-                    delays.extend(committed_s - stamp.timestamp() for stamp in sent.to_pylist())
-    return delays
+    rows = committed(table)
+    committed_s, taken_s = (rows[name].to_numpy() for name in ("committed_s", "taken_s"))
+    late = committed_s - committed_s.min(initial=float("inf")) >= skip_s
+    return [float(delay) for delay in (committed_s - taken_s)[late]]
 
 
 class Ticks(DataSource):

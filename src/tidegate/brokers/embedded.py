@@ -201,7 +201,7 @@ class EmbeddedBrokers:
             brokers=tuple(brokers),
             control=_settle(before.control if before else None, 0, taken),
         )
-        _write_private(path, msgspec.json.format(msgspec.json.encode(identity)))
+        write_private(path, msgspec.json.format(msgspec.json.encode(identity)))
         return identity
 
     def _read_identity(self, path: Path) -> Identity | None:
@@ -226,7 +226,7 @@ class EmbeddedBrokers:
 
         def server(name: str, text: str, ports: NodePorts, *, cluster_size: int = 1) -> Server:
             config = self._state / name / "nats.conf"
-            _write_private(config, text.encode())
+            write_private(config, text.encode())
             return Server(name, config, self._state / f"{name}.log", ports.monitor, spawner, cluster_size=cluster_size)
 
         for index, ports in enumerate(identity.brokers):
@@ -246,7 +246,7 @@ class EmbeddedBrokers:
 
     def _let_devices_in(self, identity: Identity) -> None:
         for index, server in enumerate(self._brokers):
-            _write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
+            write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
             server.signal(signal.SIGHUP)
         deadline = time.monotonic() + READY_S_MAX
         for ports in identity.brokers:
@@ -284,7 +284,7 @@ def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
     """A node's ports: the chosen one, else those of last time that are still free, else new ones."""
 
     def settle(last: int) -> int:
-        port = last if last and last not in taken and is_free(last) else _free_port(taken)
+        port = last if last and last not in taken and is_free(last) else free_port(taken)
         taken.add(port)
         return port
 
@@ -296,7 +296,7 @@ def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
     )
 
 
-def _free_port(taken: set[int]) -> int:
+def free_port(taken: set[int]) -> int:
     for port in random.SystemRandom().sample(FREE_PORTS, 200):
         if port not in taken and is_free(port):
             return port
@@ -318,7 +318,7 @@ def _make_private(directory: Path) -> None:
         raise UserError(f"{directory} cannot be the brokers' directory ({error}): choose another.") from None
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Whole or not at all, and never readable by anybody else, not even for a moment."""
     _make_private(path.parent)
     partial = path.with_name(path.name + ".partial")

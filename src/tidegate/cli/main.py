@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
-from tidegate.cli import bench, ledger, node, operate, up
+from tidegate.cli import bench, controller, demo, explain, fleet, gateway, ledger, node, operate, up
 from tidegate.model.errors import TidegateError, UserError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -29,10 +29,17 @@ app = typer.Typer(
 )
 app.command(name="bench")(bench.bench)
 app.command(name="up")(up.up)
+app.command(name="demo")(demo.demo)
+app.command(name="gateway")(gateway.run)
+app.command(name="controller")(controller.run)
 app.command(name="node")(node.run)
+app.command(name="fleet")(fleet.run)
 app.command(name="status")(operate.status)
 app.command(name="move")(operate.move)
 app.command(name="compact")(operate.compact)
+app.command(name="explain")(explain.explain)
+app.command(name="freeze")(explain.freeze)
+app.command(name="release")(explain.release)
 app.add_typer(ledger.app, name="ledger")
 
 # The root of all mistakes in arguments, whichever copy of click typer is built on.
@@ -55,6 +62,7 @@ def tidegate(
 
     \b
     Examples:
+      tidegate demo
       tidegate up --nodes 2
       tidegate status
       tidegate ledger check --json

@@ -1,0 +1,48 @@
+"""``tidegate demo``: the whole system, a flood without and with protection, and the verdict."""
+
+import contextlib
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tidegate.cli.options import AsJson
+from tidegate.cli.report import everything_else_to_stderr, print_report
+
+
+def demo(
+    headless: Annotated[bool, typer.Option("--headless", help="End with the verdict instead of staying up.")] = False,
+    seconds: Annotated[float | None, typer.Option(min=5, max=120, help="How long each flood lasts.")] = None,
+    controllers: Annotated[int, typer.Option(min=1, max=3, help="How many controllers run; one leads.")] = 1,
+    kill_leader: Annotated[
+        bool, typer.Option("--kill-leader", help="Kill the leading controller in the middle of act 2.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start everything on this machine, flood it twice, and say whether protection helped.
+
+    Exit status 0 where every check of the verdict holds, 1 where one does not.
+
+    \b
+    Examples:
+      tidegate demo
+      tidegate demo --headless --json
+      tidegate demo --headless --controllers 2 --kill-leader
+    """
+    from tidegate.demo.performance import Performance  # noqa: PLC0415 - what it imports is slow, and only it needs it
+    from tidegate.demo.script import Script  # noqa: PLC0415
+
+    script = Script() if seconds is None else Script(flood_s=seconds)
+    with everything_else_to_stderr() if as_json else contextlib.nullcontext():
+        performance = Performance(
+            Console(stderr=as_json, width=None if sys.stderr.isatty() else 132),
+            script,
+            headless=headless or as_json,
+            controllers=max(controllers, 2 if kill_leader else 1),
+            kill_leader=kill_leader,
+        )
+        report = performance.perform()
+    if as_json:
+        print_report(report, as_json=True)
+    raise typer.Exit(report.exit_status)

@@ -1,0 +1,93 @@
+"""``tidegate explain``: why the controller did what it did; ``freeze`` and ``release``: whether it may."""
+
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.cli.options import STATE, AsJson, State
+from tidegate.cli.report import show
+from tidegate.controller.audit import AuditLog
+from tidegate.controller.bus import read_mode, write_mode
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.installation import Installation
+
+
+def explain(
+    state: State = STATE,
+    last: Annotated[int, typer.Option(min=1, max=1000, help="How many decisions.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Print the last decisions in full: what was seen, which rule applied, and what was not done instead.
+
+    \b
+    Examples:
+      tidegate explain
+      tidegate explain --last 3 --json
+    """
+    with Wire(Installation.load(state).control_urls) as wire:
+        decisions = AuditLog(wire).last(last)
+    if as_json:
+        typer.echo(msgspec.json.encode({"decisions": decisions}))
+        return
+    if not decisions:
+        typer.echo("Nothing has been decided yet.")
+    for decision in decisions:
+        typer.echo(_told(decision))
+
+
+def freeze(state: State = STATE) -> None:
+    """Stop all acting at once: advice in force is left to lapse, nothing new is done until 'tidegate release'.
+
+    \b
+    Example:
+      tidegate freeze
+    """
+    _change_mode(state, lambda mode: msgspec.structs.replace(mode, frozen=True))
+    typer.echo("Frozen: nothing acts until 'tidegate release'.")
+
+
+def release(state: State = STATE) -> None:
+    """Let the controller act again after 'tidegate freeze'.
+
+    \b
+    Example:
+      tidegate release
+    """
+    mode = _change_mode(state, lambda mode: msgspec.structs.replace(mode, frozen=False))
+    typer.echo(f"Released: send-rate protection is {mode.send_rate}.")
+
+
+def _change_mode(state: State, change: Callable[[Mode], Mode]) -> Mode:
+    with Wire(Installation.load(state).control_urls) as wire:
+        knowledge = Knowledge(wire)
+        try:
+            mode = read_mode(knowledge)
+        except BrokerUnavailableError:
+            mode = Mode()  # a damaged document is written anew; a bus that is away refuses the next step too
+        mode = change(mode)
+        write_mode(knowledge, mode)
+    return mode
+
+
+def _told(decision: Decision) -> str:
+    """The sentence first, then what it rests on."""
+    reason = decision.action.reason
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(decision.at_s))
+    readings = ", ".join(f"{name} {show(value)}" for name, value in reason.readings.items())
+    carried_out = "" if decision.acted else " (not carried out)"
+    return "\n".join(
+        (
+            f"{when}  {decision.sentence}{carried_out}",
+            f"  seen       {readings}",
+            f"  rule       {reason.rule}",
+            f"  not taken  {reason.rejected}",
+            f"  by         {decision.controller}, phase {decision.phase}",
+            "",
+        )
+    )

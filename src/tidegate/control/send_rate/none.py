@@ -1,0 +1,28 @@
+"""No protection: every device keeps its default, whatever happens. What every other policy is measured against."""
+
+import msgspec
+
+from tidegate.control.send_rate.policy import Seen, Verdict
+
+
+class NoState(msgspec.Struct, frozen=True):
+    """Nothing is remembered."""
+
+
+class NoProtection:
+    @property
+    def state_type(self) -> type[NoState]:
+        return NoState
+
+    def initial(self) -> NoState:
+        return NoState()
+
+    def step(self, state: NoState, seen: Seen) -> tuple[NoState, Verdict]:
+        verdict = Verdict(
+            phase="overload" if seen.overload else "idle",
+            rate_per_device=None,
+            capacity_per_s=None,
+            rule="no protection: devices keep their default",
+            rejected="hold the devices: protection is not switched on",
+        )
+        return state, verdict

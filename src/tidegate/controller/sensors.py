@@ -1,0 +1,164 @@
+"""What the chain looks like now: one ``Observation`` per call, from the brokers' log and the shared knowledge.
+
+A sensor that fails gives an alarm sentence and its last value, never a zero. The counters and their time go together:
+while one of them cannot be read, the observation keeps the time of the last complete measurement, and who computes
+rates from it sees that nothing new was measured.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.ingest import measure
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.wire import Wire
+from tidegate.model.backlog import Backlog
+from tidegate.model.errors import TidegateError
+from tidegate.model.installation import Installation
+from tidegate.model.observations import GATEWAYS_KEY, BrokerState, GatewayState, NodeState, Observation
+
+OFFSETS_KEY = "offsets"  # the committed offset of each slice, as far as any controller ever saw it
+_PROGRESS = "progress"
+
+Value = TypeVar("Value")
+
+
+class _SliceProgress(msgspec.Struct, frozen=True):
+    committed: int
+    rows: int = 0
+    cost_us_per_row: float = 0.0
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What is used of a node's progress document."""
+
+    slices: dict[int, _SliceProgress] = {}
+    totals: dict[str, int] = {}
+    problem: str | None = None
+    alarm: str | None = None
+
+
+class Sensors:
+    """Belongs to one thread, like its connections."""
+
+    def __init__(self, installation: Installation, *, name: str, timeout_s: float = 2.0) -> None:
+        self._slices = installation.slices
+        self._data = Wire(installation.data_urls, timeout_s=timeout_s, name=f"{name}-sensors")
+        self._control = Wire(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
+        self._knowledge = Knowledge(self._control)
+        self._assignments = Assignments(self._knowledge, installation.slices)
+        self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
+        self._offsets: dict[int, int] = {}
+        self._offsets_stored: dict[int, int] | None = None
+        self._alarms: list[str] = []
+
+    def close(self) -> None:
+        self._data.close()
+        self._control.close()
+
+    def observe(self, brokers: tuple[BrokerState, ...]) -> Observation:
+        self._alarms = []
+        last = self._last
+        nodes = self._tried(self._read_nodes, "What the tables have committed")
+        backlog = self._tried(self._measure, "What waits in the brokers") if nodes is not None else None
+        gateways = self._tried(self._read_gateways, "How many devices are connected")
+        gateways = last.gateways if gateways is None else gateways
+        self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
+        self._last = msgspec.structs.replace(
+            last if backlog is None else self._counted(backlog),
+            devices=sum(gateway.connections for gateway in gateways),
+            gateways=gateways,
+            brokers=brokers,
+            nodes=last.nodes if nodes is None else nodes,
+            alarms=tuple(self._alarms),
+        )
+        return self._last
+
+    def store_offsets(self) -> None:
+        """Keep what is known for the next controller: a node's document forgets slices it gave away."""
+        if self._offsets != self._offsets_stored:
+            self._knowledge.put(OFFSETS_KEY, msgspec.json.encode(self._offsets))
+            self._offsets_stored = dict(self._offsets)
+
+    def _tried(self, read: Callable[[], Value], what: str) -> Value | None:
+        try:
+            return read()
+        except (TidegateError, OSError, LookupError, ValueError) as error:
+            self._alarms.append(f"{what} is not known at the moment, the last value stands: {_one_line(error)}")
+            return None
+
+    # -- nodes
+
+    def _read_nodes(self) -> tuple[NodeState, ...]:
+        if self._offsets_stored is None:
+            entry = self._knowledge.get(OFFSETS_KEY)
+            self._offsets_stored = msgspec.json.decode(entry.value, type=dict[int, int]) if entry else {}
+            self._raise_offsets(self._offsets_stored)
+        alive, holds = set(self._assignments.alive()), self._assignments.current()
+        nodes = []
+        for name in sorted(alive | set(self._knowledge.keys(_PROGRESS))):
+            document = self._assignments.progress(name)
+            progress = msgspec.json.decode(document, type=Progress) if document else Progress()
+            self._raise_offsets({number: one.committed for number, one in progress.slices.items()})
+            if name in alive:
+                nodes.append(_node(name, progress, tuple(sorted(holds.owned_by(name)))))
+        self._judge(nodes)
+        return tuple(nodes)
+
+    def _raise_offsets(self, found: Mapping[int, int]) -> None:
+        for number, committed in found.items():
+            self._offsets[number] = max(committed, self._offsets.get(number, 0))
+
+    def _judge(self, nodes: list[NodeState]) -> None:
+        if not nodes:
+            self._alarms.append("No processing node runs: start one with 'tidegate node'; readings wait meanwhile.")
+        if not self._offsets:
+            self._alarms.append(
+                "No processing node has committed anything yet: all that is in the log counts as waiting."
+            )
+        self._alarms += [f"Node {node.name}: {node.problem}" for node in nodes if node.problem]
+
+    # -- queue and gateways
+
+    def _measure(self) -> Backlog:
+        backlog = measure(self._data, self._slices, self._offsets)
+        self._alarms += backlog.alarms
+        return backlog
+
+    def _counted(self, backlog: Backlog) -> Observation:
+        """A message between two streams may be counted twice for a moment; a counter must not fall for that."""
+        stored = sum(one.last_sequence for one in backlog.slices)
+        committed = sum(min(one.committed, one.last_sequence) for one in backlog.slices)
+        arrived = stored + backlog.upstream_waiting
+        if stored >= self._last.committed:
+            arrived = max(arrived, self._last.arrived)
+        return Observation(
+            at_s=backlog.measured_at_s,
+            arrived=arrived,
+            committed=committed,
+            head_age_s=backlog.head_age_s,
+            devices=self._last.devices,
+        )
+
+    def _read_gateways(self) -> tuple[GatewayState, ...]:
+        entries = [self._knowledge.get(f"{GATEWAYS_KEY}.{name}") for name in self._knowledge.keys(GATEWAYS_KEY)]
+        return tuple(msgspec.json.decode(entry.value, type=GatewayState) for entry in entries if entry)
+
+
+def _node(name: str, progress: Progress, slices: tuple[int, ...]) -> NodeState:
+    cost_us = sum(one.rows * one.cost_us_per_row for one in progress.slices.values())
+    return NodeState(
+        name=name,
+        alive=True,
+        slices=slices,
+        rows=progress.totals.get("rows", 0),
+        cost_s=cost_us / 1e6,
+        problem=progress.problem or progress.alarm,
+    )
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,85 @@
+"""What an operator may choose about the controller."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from tidegate.control.send_rate.gotin import Gotin, GotinSettings
+from tidegate.control.send_rate.none import NoProtection
+from tidegate.control.send_rate.policy import SendRatePolicy
+from tidegate.loop.events import Event
+from tidegate.loop.expressions import Expression
+from tidegate.loop.machine import ControlLoop
+from tidegate.loop.monitors import PROPERTIES
+from tidegate.model.advice import INTERVAL_S_MAX
+from tidegate.model.errors import UserError
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One controller. Controllers of one installation should have the same settings, but for their names.
+
+    ``overload`` is an expression over the loop's properties; the overload begins when it has been true for
+    ``overload_for_s``. ``default_interval_s`` is how often a device sends that nobody advises.
+    """
+
+    name: Name = "controller-1"
+    policy: Literal["gotin", "none"] = "gotin"
+    period_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 0.5
+    window_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 3.0
+    # A leader that has not renewed its lease for this long is taken for dead.
+    lease_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = 3.0
+    advice_lifetime_s: Annotated[float, msgspec.Meta(ge=1, le=INTERVAL_S_MAX)] = 10.0
+    # More waits than the tables take in a second. Earlier than an age: an age of 1 s shows a second after the cause.
+    overload: str = "waiting > 50 and waiting / departure_per_s > 1"
+    overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
+    default_interval_s: Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)] = 0.5
+    # The publication's 0.98 needs four minutes for a backlog of five seconds; 0.6 needs twelve seconds.
+    k_protect: Annotated[float, msgspec.Meta(ge=0.01, le=0.999)] = 0.6
+    k_recover: Annotated[float, msgspec.Meta(ge=1.001, le=10)] = 1.2
+    iteration_s: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 1.0
+
+    def __post_init__(self) -> None:
+        """Ranges again, because a value built in code passes no decoder; and the expression, which no decoder reads."""
+        for field in msgspec.structs.fields(self):
+            try:
+                msgspec.convert(getattr(self, field.name), field.type)
+            except msgspec.ValidationError as error:
+                raise UserError(f"The controller's setting {field.name} is out of range: {error}.") from None
+        self.overload_event()
+        if self.window_s < 2 * self.period_s:
+            raise UserError(
+                f"The controller's setting window_s is {self.window_s:g}, less than two periods ({self.period_s:g} s): "
+                "a rate needs two measurements; lengthen it."
+            )
+        if self.advice_lifetime_s < 2 * self.lease_s:
+            raise UserError(
+                f"The controller's setting advice_lifetime_s is {self.advice_lifetime_s:g}, less than two leases "
+                f"({self.lease_s:g} s): advice would run out before the next leader renews it; lengthen it."
+            )
+
+    def overload_event(self) -> Event:
+        expression = Expression(self.overload, PROPERTIES, "The controller's setting overload")
+        return Event("overload", expression, self.overload_for_s)
+
+    def control_loop(self) -> ControlLoop[Any]:
+        return ControlLoop(
+            self._policy(),
+            self.overload_event(),
+            window_s=self.window_s,
+            advice_lifetime_s=self.advice_lifetime_s,
+        )
+
+    def _policy(self) -> SendRatePolicy[Any]:
+        policy: SendRatePolicy[Any] = NoProtection()
+        if self.policy == "gotin":
+            policy = Gotin(
+                GotinSettings(
+                    default_rate_per_s=1.0 / self.default_interval_s,
+                    k_protect=self.k_protect,
+                    k_recover=self.k_recover,
+                    iteration_s=self.iteration_s,
+                )
+            )
+        return policy

@@ -1,0 +1,178 @@
+"""One act: a fleet floods the installation, and what happens is told and noted until the queue is empty again."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tidegate.demo.script import Script
+from tidegate.demo.story import EVERY_S, Story
+from tidegate.demo.verdict import Act, ledger_of
+from tidegate.demo.watching import Window
+from tidegate.local.chain import Chain
+from tidegate.model.decisions import Mode
+from tidegate.model.errors import TidegateError
+from tidegate.model.view import Sample, View, is_ageing, state_of
+
+LOOK_S = 0.25
+DRAIN_S_MAX = 90.0
+EMPTY = 20
+DECISIONS_SHOWN = 6
+
+Cue = tuple[float, Callable[[], None]]
+
+
+class Fleet:
+    """A ``tidegate fleet`` process and its account of itself."""
+
+    def __init__(self, state: Path, acks: Path, pattern: str, script: Script, *options: str) -> None:
+        command = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--state", str(state), "--acks", str(acks)]
+        command += ["--pattern", pattern, "--interval", str(script.interval_s), "--seed", str(script.seed), "--json"]
+        self.began_s = time.time()
+        self._log = (state / "logs" / "fleet.log").open("ab")
+        self._process = subprocess.Popen(
+            [*command, *options],
+            stdin=subprocess.PIPE if "--follow-stdin" in options else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            process_group=0,
+        )
+        self._lines: list[str] = []
+        # Read as it comes: a pipe that nobody empties would stop the fleet.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line.decode())
+            del self._lines[:-2]
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def summary(self) -> dict[str, Any]:
+        self._reader.join(timeout=5)
+        if not self._lines:
+            raise TidegateError(f"The fleet ended with status {self._process.returncode}: see {self._log.name}.")
+        found: dict[str, Any] = json.loads(self._lines[-1])
+        return found
+
+    def follow(self, pattern: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"pattern {pattern}\n".encode())
+        self._process.stdin.flush()
+
+    def stop(self) -> None:
+        if self.running:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=8)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, 9)
+                self._process.wait()
+        self._log.close()
+
+
+class Stage:
+    """Everything an act needs."""
+
+    def __init__(self, chain: Chain, window: Window, story: Story, script: Script) -> None:
+        self.chain = chain
+        self.window = window
+        self.story = story
+        self.script = script
+
+    def play(self, name: str, *, protected: bool, calm_s: float, cues: Sequence[Cue]) -> Act:
+        """``cues`` are things to say or do at a second of the act, in order."""
+        self.window.set_mode(Mode(send_rate="acting" if protected else "off"))
+        acks = self.chain.state / "acks" / name
+        fleet = Fleet(self.chain.state, acks, self.script.pattern(calm_s), self.script)
+        try:
+            noted = self._follow(fleet, list(cues), self.script.seconds(calm_s) + DRAIN_S_MAX)
+        finally:
+            fleet.stop()
+        flood_from, flood_to = self.script.flood(calm_s)
+        return Act(
+            name=name,
+            protected=protected,
+            began_s=fleet.began_s,
+            flood_from_s=fleet.began_s + flood_from,
+            flood_to_s=fleet.began_s + flood_to,
+            ended_s=time.time(),
+            advised_s=noted.advised_s,
+            interval_s_max=noted.interval_s_max,
+            interval_s_end=noted.interval_s_end,
+            fleet=fleet.summary(),
+            **ledger_of(Path(self.chain.installation.tables), acks),
+        )
+
+    def _follow(self, fleet: Fleet, cues: list[Cue], seconds_max: float) -> "_Noted":
+        """Look and tell until the fleet has ended and everything it sent is in the tables."""
+        noted = _Noted(fleet.began_s)
+        while (second := time.time() - fleet.began_s) < seconds_max:
+            while cues and cues[0][0] <= second:
+                cues.pop(0)[1]()
+            self.chain.watch()
+            view = self.window.view()
+            if view is not None and view.now is not None:
+                self._tell_decisions(noted, view)
+                if noted.is_due():
+                    self._tell(noted, view, second)
+                if not fleet.running and view.now.waiting <= EMPTY:
+                    return noted
+            elif noted.is_due():
+                self.story.say(f"  {second:4.0f} s  no controller answers")
+            time.sleep(LOOK_S)
+        raise TidegateError(f"The queue did not empty within {seconds_max:.0f} s: see the logs in {self.chain.state}.")
+
+    def _tell(self, noted: "_Noted", view: View, second: float) -> None:
+        state = state_of(view.samples, view.mode)
+        samples = tuple(sample for sample in view.samples if sample.at_s >= noted.began_s) or view.samples[-1:]
+        self.story.measured(second, samples, state.severity)
+        mood = (state.severity, is_ageing(view.samples), view.samples[-1].interval_s > 0)
+        if mood != noted.mood:
+            noted.mood = mood
+            self.story.state(state)
+
+    def _tell_decisions(self, noted: "_Noted", view: View) -> None:
+        noted.see(view.samples)
+        for decision in view.decisions:
+            if decision.at_s <= max(noted.decided_s, noted.began_s) or decision.action.kind != "advise":
+                continue
+            noted.decided_s = decision.at_s
+            if decision.action.arguments.get("interval_s"):
+                noted.advised_s = noted.advised_s or decision.at_s
+            noted.decisions += 1
+            if noted.decisions <= DECISIONS_SHOWN or not decision.action.arguments.get("interval_s"):
+                self.story.decision(decision, whole=noted.decisions == 1)
+
+
+class _Noted:
+    def __init__(self, began_s: float) -> None:
+        self.began_s = began_s
+        self.decided_s = 0.0
+        self.advised_s: float | None = None
+        self.decisions = 0
+        self.interval_s_max = 0.0
+        self.interval_s_end = 0.0
+        self.mood: tuple[str, bool, bool] | None = None
+        self._told_s = 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is time for the next line; asking says that it will be printed."""
+        if time.monotonic() - self._told_s < EVERY_S:
+            return False
+        self._told_s = time.monotonic()
+        return True
+
+    def see(self, samples: tuple[Sample, ...]) -> None:
+        mine = [sample.interval_s for sample in samples if sample.at_s >= self.began_s]
+        self.interval_s_max = max([self.interval_s_max, *mine])
+        self.interval_s_end = mine[-1] if mine else 0.0

@@ -1,0 +1,49 @@
+"""What happens when in the demo, and the settings it runs with. The figures it shows are measured; none is here."""
+
+import msgspec
+
+# The node waits this long over each record and takes so many at a time: a small machine with a capacity of some
+# hundred messages a second, and batches short enough to see it work.
+NODE = {"COST_US_PER_RECORD": "1000", "ROWS_PER_BATCH_MAX": "500", "TRIGGER_MS": "0", "LEASE_S": "2"}
+CONTROLLER = {"DEFAULT_INTERVAL_S": "0.5", "ADVICE_LIFETIME_S": "6", "LEASE_S": "2"}
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """One flood: how many devices, for how long. Both acts play the same one with the same seed."""
+
+    calm_devices: int = 80
+    flood_devices: int = 800
+    interval_s: float = 0.5
+    calm_s: float = 10.0
+    pause_s: float = 3.0  # calm before the flood of act 2
+    ramp_s: float = 2.0
+    flood_s: float = 14.0
+    after_s: float = 10.0
+    seed: int = 7
+
+    def pattern(self, calm_s: float) -> str:
+        """Seconds and devices, linear between, as ``tidegate fleet --pattern`` takes it."""
+        begin, full = calm_s, calm_s + self.ramp_s
+        end, over = full + self.flood_s, full + self.flood_s + self.ramp_s
+        points = [
+            (0.0, self.calm_devices),
+            (begin, self.calm_devices),
+            (full, self.flood_devices),
+            (end, self.flood_devices),
+            (over, self.calm_devices),
+            (over + self.after_s, self.calm_devices),
+        ]
+        return ",".join(f"{second:g}:{devices}" for second, devices in points)
+
+    def flood(self, calm_s: float) -> tuple[float, float]:
+        """From the first additional device to the last moment with all of them, in seconds after the fleet's start."""
+        return calm_s, calm_s + self.ramp_s + self.flood_s
+
+    def seconds(self, calm_s: float) -> float:
+        return calm_s + 2 * self.ramp_s + self.flood_s + self.after_s
+
+
+def environment() -> dict[str, str]:
+    """Settings for the parts that the demo starts, as the environment hands them over."""
+    sections = {"NODE": NODE, "CONTROLLER": CONTROLLER}
+    return {f"TIDEGATE_{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}

@@ -1,0 +1,126 @@
+"""The MAPE-K loop: an observation in; a sample for people and proposals for executors out.
+
+No clock, no IO: time is the observation's. All that must survive the process is one frozen value, ``LoopState``, which
+the next leader takes up with ``resume``.
+"""
+
+from typing import Any, Generic
+
+import msgspec
+
+from tidegate.control.send_rate.policy import Seen, SendRatePolicy, State, Verdict
+from tidegate.loop import planner
+from tidegate.loop.events import Event, EventState
+from tidegate.loop.monitors import Monitor
+from tidegate.loop.planner import Given, Proposal
+from tidegate.model.decisions import Mode
+from tidegate.model.observations import Observation
+from tidegate.model.routes import Routes
+from tidegate.model.view import Sample
+
+
+class LoopState(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the loop has decided so far. ``policy`` is the policy's own state, as plain values."""
+
+    policy: dict[str, Any] = {}
+    overload: EventState = EventState()
+    given: Given = Given()
+    routes: Routes | None = None
+    phase: str = "idle"
+    capacity_per_s: float | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    sample: Sample
+    proposals: tuple[Proposal, ...] = ()
+
+
+class ControlLoop(Generic[State]):
+    """Monitor, analyse, plan. Who executes hears it as proposals, and may take a tick back with ``resume``."""
+
+    def __init__(
+        self, policy: SendRatePolicy[State], overload: Event, *, window_s: float, advice_lifetime_s: float
+    ) -> None:
+        self._policy = policy
+        self._overload = overload
+        self._monitor = Monitor(window_s)
+        self._lifetime_s = advice_lifetime_s
+        self.state = LoopState()
+
+    def resume(self, state: LoopState) -> None:
+        """Go on from a state of this loop, or of another one: a policy state that does not fit begins anew."""
+        self.state = state
+
+    def watch(self, observation: Observation) -> Sample:
+        """Measure without deciding anything: what a follower does."""
+        self._monitor.add(observation)
+        return self._sample(observation)
+
+    def tick(self, observation: Observation, mode: Mode) -> Outcome:
+        """One round. An observation that is not newer than the last one decides nothing: advice is left to lapse."""
+        if not self._monitor.add(observation) or mode.frozen:
+            return Outcome(sample=self._sample(observation))
+        routes, route = planner.route(self.state.routes, observation.brokers, self.state.phase)
+        self.state = msgspec.structs.replace(self.state, routes=routes)
+        # Before the first window is full no rate is known, and what is not known is no overload.
+        advice = self._advise(observation, mode) if self._monitor.is_full else None
+        proposals = tuple(proposal for proposal in (route, advice) if proposal is not None)
+        return Outcome(sample=self._sample(observation), proposals=proposals)
+
+    def _advise(self, observation: Observation, mode: Mode) -> Proposal | None:
+        """Analyse and plan for the send rate: properties, event, policy, advice."""
+        readings = self._monitor.properties(self.state.given.in_force(observation.at_s))
+        overload = self._overload.step(self.state.overload, readings, observation.at_s)
+        seen = _seen(observation, readings, overload=overload.active)
+        policy_state, verdict = self._decide(seen, mode)
+        acts = mode.send_rate != "shadow"
+        given, advice = planner.advise(self.state.given, seen, verdict, readings, self._lifetime_s, acts=acts)
+        self.state = msgspec.structs.replace(
+            self.state,
+            policy=msgspec.to_builtins(policy_state),
+            overload=overload,
+            given=given,
+            phase=verdict.phase,
+            capacity_per_s=verdict.capacity_per_s,
+        )
+        return advice
+
+    def _decide(self, seen: Seen, mode: Mode) -> tuple[State, Verdict]:
+        """The policy's word, or, where the operator switched it off, that nobody is held."""
+        if mode.send_rate == "off":
+            rejected = "go on holding devices: the operator does not allow it"
+            rule = "send-rate protection is off"
+            off = Verdict(phase="off", rate_per_device=None, capacity_per_s=None, rule=rule, rejected=rejected)
+            return self._policy.initial(), off
+        try:
+            state = msgspec.convert(self.state.policy, self._policy.state_type)
+        except msgspec.ValidationError:
+            state = self._policy.initial()
+        return self._policy.step(state, seen)
+
+    def _sample(self, observation: Observation) -> Sample:
+        interval_s = self.state.given.in_force(observation.at_s)
+        readings = self._monitor.properties(interval_s)
+        return Sample(
+            at_s=observation.at_s,
+            age_s=observation.head_age_s,
+            arrival_per_s=readings["arrival_per_s"],
+            departure_per_s=readings["departure_per_s"],
+            waiting=observation.waiting,
+            devices=observation.devices,
+            interval_s=interval_s,
+            capacity_per_s=self.state.capacity_per_s,
+            phase=self.state.phase,
+        )
+
+
+def _seen(observation: Observation, readings: dict[str, float], *, overload: bool) -> Seen:
+    return Seen(
+        at_s=observation.at_s,
+        overload=overload,
+        waiting=observation.waiting,
+        head_age_s=observation.head_age_s,
+        arrival_per_s=readings["arrival_per_s"],
+        departure_per_s=readings["departure_per_s"],
+        devices=observation.devices,
+    )

@@ -1,0 +1,90 @@
+"""From observations to properties: a sliding window of counters, read as rates.
+
+Tables take messages in steps, a batch at a time. A rate over a window's edges would depend on where in a step the
+edges fall: with batches of 1.5 s in a window of 3 s it is wrong by half. So departures are measured between *anchors*,
+moments at which no step is under way: a commit, or nothing waiting at all. When the next step takes longer than any
+before it, the time since the last anchor counts too, so a stalled application shows a falling rate and then none. A
+step longer than two windows is a stall, not a rate: counting begins anew at its end. So a window has to be longer than
+half a batch.
+"""
+
+from collections import deque
+from itertools import pairwise
+from typing import NamedTuple
+
+from tidegate.model.observations import Observation
+
+PROPERTIES = ("head_age_s", "waiting", "arrival_per_s", "departure_per_s", "devices", "interval_s")
+
+
+class Point(NamedTuple):
+    at_s: float
+    total: int
+
+
+class Monitor:
+    """The last ``window_s`` of counters, and one point before it: the window is covered, not cut short."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._last: Observation | None = None
+        self._arrivals: deque[Point] = deque()
+        self._anchors: deque[Point] = deque()
+
+    def add(self, observation: Observation) -> bool:
+        """Take an observation in; False for one that is not newer than the last: it says nothing new."""
+        last, at_s = self._last, observation.at_s
+        if last is not None and last.at_s - self._window_s < at_s <= last.at_s:
+            return False
+        if last is not None and _began_anew(last, observation):
+            self._arrivals.clear()
+            self._anchors.clear()
+            last = None
+        self._last = observation
+        self._arrivals.append(Point(at_s, observation.arrived))
+        grew = last is not None and observation.committed > last.committed
+        if grew or observation.waiting == 0:
+            if self._anchors and at_s - self._anchors[-1].at_s > 2 * self._window_s:
+                self._anchors.clear()
+            self._anchors.append(Point(at_s, observation.committed))
+        for points in (self._arrivals, self._anchors):
+            while len(points) > 2 and points[1].at_s <= at_s - self._window_s:
+                points.popleft()
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a whole window has been seen."""
+        return bool(self._arrivals) and self._arrivals[-1].at_s - self._arrivals[0].at_s >= self._window_s
+
+    def properties(self, interval_s: float) -> dict[str, float]:
+        """Every property by its name; all 0 before the first observation."""
+        seen = self._last
+        if seen is None:
+            return dict.fromkeys(PROPERTIES, 0.0)
+        return {
+            "head_age_s": seen.head_age_s,
+            "waiting": float(seen.waiting),
+            "arrival_per_s": _slope(self._arrivals[0], self._arrivals[-1]),
+            "departure_per_s": self._departure(seen.at_s),
+            "devices": float(seen.devices),
+            "interval_s": interval_s,
+        }
+
+    def _departure(self, now_s: float) -> float:
+        if len(self._anchors) < 2:
+            return 0.0
+        first, last = self._anchors[0], self._anchors[-1]
+        step_s_max = max(after.at_s - before.at_s for before, after in pairwise(self._anchors))
+        if now_s - last.at_s > max(self._window_s, 2 * step_s_max):
+            return 0.0
+        return _slope(first, Point(max(last.at_s, now_s - step_s_max), last.total))
+
+
+def _began_anew(last: Observation, now: Observation) -> bool:
+    """Counters that fall, or a clock that went back: what was seen before says nothing about a rate."""
+    return now.at_s < last.at_s or now.arrived < last.arrived or now.committed < last.committed
+
+
+def _slope(first: Point, last: Point) -> float:
+    return (last.total - first.total) / (last.at_s - first.at_s) if last.at_s > first.at_s else 0.0

@@ -1,0 +1,82 @@
+"""The HTTP API: the view, the decisions and the mode as JSON, and the metrics. Errors are one sentence of text."""
+
+import time
+from typing import Literal
+
+import msgspec
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse, Response
+
+from tidegate.model.decisions import Mode
+from tidegate.model.view import state_of
+from tidegate.web import metrics
+from tidegate.web.source import source_of
+
+DECISIONS_DEFAULT = 20
+
+router = APIRouter()
+
+
+class ModeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Both fields are wanted: half a mode would silently keep the other half of somebody else's."""
+
+    send_rate: Literal["acting", "shadow", "off"]
+    frozen: bool
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    from_s: float
+    to_s: float
+
+
+@router.get("/api/view")
+async def view(request: Request) -> Response:
+    shown = source_of(request).view()
+    return _json({"state": state_of(shown.samples, shown.mode), **msgspec.structs.asdict(shown)})
+
+
+@router.get("/api/decisions")
+async def decisions(request: Request) -> Response:
+    text = request.query_params.get("last", str(DECISIONS_DEFAULT))
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        return _bad(f"last={text[:20]} is not a number of decisions: give a whole number from 1 on.")
+    return _json(source_of(request).view().decisions[-int(text) :])
+
+
+@router.put("/api/mode")
+async def set_mode(request: Request) -> Response:
+    try:
+        wanted = msgspec.json.decode(await request.body(), type=ModeRequest)
+    except msgspec.DecodeError as error:
+        return _bad(
+            f'The mode is not understood ({error}): send {{"send_rate": "acting", "shadow" or "off", '
+            '"frozen": true or false}.'
+        )
+    mode = Mode(send_rate=wanted.send_rate, frozen=wanted.frozen)
+    await source_of(request).set_mode(mode)
+    return _json(mode)
+
+
+@router.put("/api/past")
+async def set_past(request: Request) -> Response:
+    """Keep a stretch of time as the run to compare with; charts draw it in grey from now on."""
+    try:
+        stretch = msgspec.json.decode(await request.body(), type=Stretch)
+    except msgspec.DecodeError as error:
+        return _bad(f'The stretch is not understood ({error}): send {{"from_s": Unix time, "to_s": Unix time}}.')
+    if not source_of(request).remember(stretch.from_s, stretch.to_s, time.time()):
+        return _bad("Nothing was measured in that stretch: name two moments of the last minutes as Unix times.")
+    return _json(stretch)
+
+
+@router.get("/metrics")
+async def prometheus(request: Request) -> Response:
+    return Response(metrics.exposition(source_of(request).view(), time.time()), media_type=metrics.CONTENT_TYPE)
+
+
+def _json(value: object) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json", headers={"cache-control": "no-store"})
+
+
+def _bad(sentence: str) -> Response:
+    return PlainTextResponse(sentence + "\n", status_code=400)

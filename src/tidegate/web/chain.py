@@ -1,0 +1,88 @@
+"""The chain from devices to tables as five stations, each with the one or two numbers that matter, and its alarms."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import msgspec
+
+from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.view import AGE_S_CAUTION, Sample, View, seconds
+from tidegate.web.words import UNKNOWN, number
+
+
+class Station(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    value: str
+    detail: str
+    alarms: tuple[str, ...] = ()
+
+
+def stations(view: View, gateway_rates: Mapping[str, float]) -> tuple[Station, ...]:
+    """Devices, gateway, brokers, Spark, tables. A part that does not run says so; it is not left out of the picture."""
+    chain, now = view.chain, view.now
+    return (
+        _devices(now),
+        _gateway(chain.gateways, gateway_rates),
+        _brokers(chain.brokers, now),
+        _spark(chain.nodes, now),
+        _tables(now, sum(node.rows for node in chain.nodes) if chain.nodes else None),
+    )
+
+
+def html(shown: Sequence[Station]) -> str:
+    return f"<ol class='chain'>{''.join(map(_station_html, shown))}</ol>"
+
+
+def _station_html(station: Station) -> str:
+    parts = (("name", station.name), ("value", station.value), ("detail", station.detail))
+    lines = [*parts, *(("alarm", alarm) for alarm in station.alarms)]
+    return "<li>" + "".join(f"<div class='{kind}'>{escape(text)}</div>" for kind, text in lines) + "</li>"
+
+
+def _devices(now: Sample | None) -> Station:
+    if now is None:
+        return Station(name="Devices", value=UNKNOWN, detail="not measured yet")
+    asked = f"asked to send every {seconds(now.interval_s)}" if now.interval_s > 0 else "send at their default interval"
+    return Station(name="Devices", value=f"{number(now.devices)} connected", detail=asked)
+
+
+def _gateway(gateways: tuple[GatewayState, ...], rates: Mapping[str, float]) -> Station:
+    name = "Gateway" if len(gateways) < 2 else f"{len(gateways)} gateways"
+    if not gateways:
+        return Station(name=name, value="none runs", detail="devices reach the brokers directly")
+    rate = sum(rates.values()) if len(rates) == len(gateways) else None
+    connections = sum(gateway.connections for gateway in gateways)
+    refused = sum(sum(gateway.refused.values()) for gateway in gateways)
+    return Station(
+        name=name,
+        value=f"{number(rate)} msg/s",
+        detail=f"{number(connections)} connections" + (f", {number(refused)} refused so far" if refused else ""),
+    )
+
+
+def _brokers(brokers: tuple[BrokerState, ...], now: Sample | None) -> Station:
+    waiting = "backlog not measured yet" if now is None else f"backlog {number(now.waiting)}"
+    if not brokers:
+        return Station(name="Brokers", value=UNKNOWN, detail=waiting)
+    healthy = sum(broker.healthy for broker in brokers)
+    alarms = tuple(f"{broker.name}: {broker.problem or 'not healthy'}" for broker in brokers if not broker.healthy)
+    return Station(name="Brokers", value=f"{healthy} of {len(brokers)} healthy", detail=waiting, alarms=alarms)
+
+
+def _spark(nodes: tuple[NodeState, ...], now: Sample | None) -> Station:
+    rate = f"{number(now.departure_per_s if now else None)} msg/s"
+    if not nodes:
+        return Station(name="Spark", value=rate, detail="no node has reported", alarms=("no processing node",))
+    alive = sum(node.alive for node in nodes)
+    alarms = tuple(
+        f"{node.name}: {node.problem or 'does not answer'}" for node in nodes if node.problem or not node.alive
+    )
+    return Station(name="Spark", value=rate, detail=f"{alive} of {len(nodes)} nodes alive", alarms=alarms)
+
+
+def _tables(now: Sample | None, rows: int | None) -> Station:
+    if now is None:
+        return Station(name="Tables", value=UNKNOWN, detail="not measured yet")
+    old = (f"older than {seconds(AGE_S_CAUTION)}",) if now.age_s >= AGE_S_CAUTION else ()
+    committed = f"{number(rows)} rows committed" if rows is not None else "rows not known"
+    return Station(name="Tables", value=f"{seconds(now.age_s)} old", detail=committed, alarms=old)

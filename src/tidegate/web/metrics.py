@@ -1,0 +1,124 @@
+"""What Prometheus scrapes: the view in base units, without a label per device.
+
+A value that is not known has no sample: an alert may then ask for its absence, and nobody trusts a false zero.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tidegate.model.view import Chain, Sample, View
+from tidegate.web.words import view_age_s
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def exposition(view: View, now_s: float) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(ViewCollector(lambda: view, lambda: now_s))
+    return generate_latest(registry)
+
+
+class ViewCollector(Collector):
+    def __init__(self, view: Callable[[], View], now_s: Callable[[], float]) -> None:
+        self._view = view
+        self._now_s = now_s
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        view = self._view()
+        yield from _of_controller(view, self._now_s())
+        if view.now is not None:
+            yield from _of_sample(view.now)
+        yield from _of_gateways(view.chain)
+        yield from _of_brokers(view.chain)
+        yield from _of_nodes(view.chain)
+
+
+def _of_controller(view: View, now_s: float) -> Iterator[Metric]:
+    leads = GaugeMetricFamily(
+        "tidegate_leader", "1 where this controller leads, 0 where it follows.", labels=["controller"]
+    )
+    leads.add_metric([view.controller], view.leader == view.controller)
+    yield leads
+    acts = view.mode.send_rate == "acting" and not view.mode.frozen
+    yield GaugeMetricFamily(
+        "tidegate_acting", "1 where plans are carried out, 0 in shadow mode, off or frozen.", value=acts
+    )
+    yield GaugeMetricFamily("tidegate_alarms", "Alarms that are raised now.", value=len(view.alarms))
+    age_s = view_age_s(view, now_s)
+    if age_s is not None:
+        yield GaugeMetricFamily(
+            "tidegate_view_age_seconds", "Age of the newest measurement behind all these values.", value=age_s
+        )
+
+
+def _of_sample(now: Sample) -> Iterator[Metric]:
+    gauges = (
+        ("tidegate_data_age_seconds", "Age of the oldest message that the tables lack.", now.age_s),
+        ("tidegate_backlog_messages", "Messages that brokers acknowledged and the tables lack.", now.waiting),
+        ("tidegate_arrival_messages_per_second", "Messages that arrive at the brokers.", now.arrival_per_s),
+        ("tidegate_departure_messages_per_second", "Messages that reach the tables.", now.departure_per_s),
+        ("tidegate_devices_connected", "Devices connected to all gateways.", now.devices),
+        (
+            "tidegate_advised_interval_seconds",
+            "Least time between two messages that devices are asked for; 0 leaves them their default.",
+            now.interval_s,
+        ),
+    )
+    for name, words, value in gauges:
+        yield GaugeMetricFamily(name, words, value=value)
+    if now.capacity_per_s is not None:
+        yield GaugeMetricFamily(
+            "tidegate_capacity_messages_per_second",
+            "What the pipeline can take, as far as it is known.",
+            value=now.capacity_per_s,
+        )
+
+
+def _of_gateways(chain: Chain) -> Iterator[Metric]:
+    label = ["gateway"]
+    connections = GaugeMetricFamily("tidegate_gateway_connections", "Devices connected to this gateway.", labels=label)
+    publishes = CounterMetricFamily("tidegate_gateway_publishes", "Messages that devices handed over.", labels=label)
+    acknowledged = CounterMetricFamily(
+        "tidegate_gateway_acknowledged", "Of those, how many were acknowledged.", labels=label
+    )
+    advised = CounterMetricFamily("tidegate_gateway_advised", "Advice messages sent to devices.", labels=label)
+    refused = CounterMetricFamily(
+        "tidegate_gateway_refused", "What the gateway refused, by reason.", labels=["gateway", "reason"]
+    )
+    for gateway in chain.gateways:
+        connections.add_metric([gateway.name], gateway.connections)
+        publishes.add_metric([gateway.name], gateway.publishes)
+        acknowledged.add_metric([gateway.name], gateway.acknowledged)
+        advised.add_metric([gateway.name], gateway.advised)
+        for reason, count in gateway.refused.items():
+            refused.add_metric([gateway.name, reason], count)
+    yield from (family for family in (connections, publishes, acknowledged, advised, refused) if family.samples)
+
+
+def _of_brokers(chain: Chain) -> Iterator[Metric]:
+    healthy = GaugeMetricFamily("tidegate_broker_up", "1 where the broker says it is healthy.", labels=["broker"])
+    connections = GaugeMetricFamily("tidegate_broker_connections", "Clients of this broker.", labels=["broker"])
+    for broker in chain.brokers:
+        healthy.add_metric([broker.name], broker.healthy)
+        if broker.healthy:
+            connections.add_metric([broker.name], broker.connections)
+    yield from (family for family in (healthy, connections) if family.samples)
+
+
+def _of_nodes(chain: Chain) -> Iterator[Metric]:
+    alive = GaugeMetricFamily("tidegate_node_up", "1 where the processing node's lease is alive.", labels=["node"])
+    slices = GaugeMetricFamily("tidegate_node_slices", "Slices that the processing node works on.", labels=["node"])
+    rows = CounterMetricFamily(
+        "tidegate_node_rows", "Rows the processing node committed since it started.", labels=["node"]
+    )
+    for node in chain.nodes:
+        alive.add_metric([node.name], node.alive)
+        slices.add_metric([node.name], len(node.slices))
+        rows.add_metric([node.name], node.rows)
+    yield from (family for family in (alive, slices, rows) if family.samples)

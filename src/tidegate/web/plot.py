@@ -1,0 +1,153 @@
+"""Panels with lines as ECharts options, pure: axes, colours, and where each label stands.
+
+Panels stand under each other over the same two minutes. Lines carry their name and last value at their right end; as
+panels have a fixed height, the labels' places are computed here and never overlap. Colours are the style sheet's.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tidegate.web.theme import colour
+
+Options = dict[str, Any]
+
+SPAN_S = 120.0
+LABEL_PX = 15  # the height of a line of text
+_TOP_PX, _LEFT_PX, _RIGHT_PX, _TITLE_PX, _AXIS_PX, _GAP_PX = 6, 44, 112, 26, 24, 14
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """``points`` are (Unix time, value); ``label`` stands at the end of the line."""
+
+    name: str
+    label: str
+    hue: str  # a name of the style sheet
+    points: tuple[tuple[float, float], ...]
+    dashed: bool = False
+    stepped: bool = False
+
+
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    height_px: int
+    lines: tuple[Line, ...]
+    axis_min: float = 1.0  # the vertical axis reaches at least this far
+
+
+def height_px(*panels_px: int) -> int:
+    return _TOP_PX + sum(panels_px) + len(panels_px) * (_TITLE_PX + _GAP_PX) - _GAP_PX + _AXIS_PX
+
+
+def chart(panels: Sequence[Panel], end_s: float) -> Options:
+    """All panels in one chart, under each other, over the same time."""
+    options: Options = {"animation": False, "tooltip": _tooltip(), "axisPointer": {"link": [{"xAxisIndex": "all"}]}}
+    options |= {"grid": [], "title": [], "xAxis": [], "yAxis": [], "series": []}
+    top_px = _TOP_PX
+    for index, panel in enumerate(panels):
+        last = index == len(panels) - 1
+        top = nice_ceiling(max([panel.axis_min, *(value for line in panel.lines for _, value in line.points)]))
+        options["title"].append(
+            {"text": panel.title, "left": 0, "top": top_px, "padding": 0, "textStyle": text("quiet")}
+        )
+        top_px += _TITLE_PX
+        options["grid"].append({"left": _LEFT_PX, "right": _RIGHT_PX, "top": top_px, "height": panel.height_px})
+        options["xAxis"].append(_time_axis(index, end_s, labelled=last))
+        options["yAxis"].append(_value_axis(index, top))
+        options["series"] += _series(panel, index, top)
+        top_px += panel.height_px + (_AXIS_PX if last else _GAP_PX)
+    return options
+
+
+def nice_ceiling(value: float) -> float:
+    """The next round number (1, 2, 5 and their tenfolds) that is not below the value, so that axes rarely change."""
+    magnitude = 10.0 ** math.floor(math.log10(value))
+    return next(step * magnitude for step in _STEPS if step * magnitude >= value * (1 - 1e-9))
+
+
+def label_shifts_px(lines: Sequence[Line], top: float, panel_px: int) -> list[float]:
+    """How far each end label moves (down is positive) so that none covers another and the order stays."""
+    wanted = [panel_px * (1 - line.points[-1][1] / top) for line in lines]
+    half = [LABEL_PX * (1 + line.label.count("\n")) / 2 for line in lines]
+    placed = dict(enumerate(wanted))
+    order = sorted(placed, key=lambda index: (wanted[index], index))
+    for above, below in itertools.pairwise(order):
+        placed[below] = max(placed[below], placed[above] + half[above] + half[below])
+    floor_px = panel_px + LABEL_PX / 2
+    for index in reversed(order):
+        placed[index] = min(placed[index], floor_px - half[index])
+        floor_px = placed[index] - half[index]
+    return [placed[index] - wanted[index] for index in range(len(lines))]
+
+
+def _series(panel: Panel, index: int, top: float) -> list[Options]:
+    shifts = label_shifts_px(panel.lines, top, panel.height_px)
+    return [
+        {
+            "type": "line",
+            "name": line.name,
+            "id": f"{index}-{line.name}",
+            "xAxisIndex": index,
+            "yAxisIndex": index,
+            "data": [[at_s * 1000, round(value, 3)] for at_s, value in line.points],
+            "z": 3 if line.dashed else 2,
+            "showSymbol": False,
+            "step": "end" if line.stepped else False,
+            "lineStyle": {"color": colour(line.hue), "width": 2, "type": "dashed" if line.dashed else "solid"},
+            "itemStyle": {"color": colour(line.hue)},
+            "emphasis": {"disabled": True},
+            "endLabel": {"show": True, "formatter": line.label, "offset": [0, shift], "distance": 6}
+            # The grey of past runs is too faint for small text.
+            | text("quiet" if line.hue == "past" else line.hue)
+            | {"lineHeight": LABEL_PX},
+        }
+        for line, shift in zip(panel.lines, shifts, strict=True)
+    ]
+
+
+def _time_axis(index: int, end_s: float, *, labelled: bool) -> Options:
+    end_ms = end_s * 1000
+    return {
+        "type": "time",
+        "gridIndex": index,
+        "min": end_ms - SPAN_S * 1000,
+        "max": end_ms,
+        "splitNumber": 4,
+        "axisLine": {"lineStyle": {"color": colour("line")}},
+        "axisTick": {"show": False},
+        "splitLine": {"show": False},
+        "axisLabel": {"show": labelled, "formatter": "{HH}:{mm}:{ss}", "hideOverlap": True} | text("quiet"),
+        "axisPointer": {"label": {"show": False}, "lineStyle": {"color": colour("quiet")}},
+    }
+
+
+def _value_axis(index: int, top: float) -> Options:
+    return {
+        "type": "value",
+        "gridIndex": index,
+        "min": 0,
+        "max": top,
+        "interval": top / 2,
+        "splitLine": {"lineStyle": {"color": colour("line")}},
+        "axisLabel": text("quiet"),
+    }
+
+
+def text(hue: str) -> Options:
+    return {"color": colour(hue), "fontSize": 12, "fontWeight": "normal"}
+
+
+def _tooltip() -> Options:
+    return {
+        "trigger": "axis",
+        "confine": True,
+        "transitionDuration": 0,
+        "backgroundColor": colour("paper"),
+        "borderColor": colour("line"),
+        "textStyle": {"color": colour("ink"), "fontSize": 12},
+        ":formatter": "tidegateTooltip",
+    }

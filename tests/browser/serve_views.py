@@ -1,0 +1,71 @@
+"""Serves a moving installation until its standard input closes; prints its address first. Run by the browser tests.
+
+    python tests/browser/serve_views.py TOKEN SCENARIO START_S
+
+SCENARIO is calm, flood or protected; START_S says how far into the run the page begins; with ``still`` as a fourth word
+the measurements have stopped ten seconds ago.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+import views
+
+from tidegate.model.decisions import Mode
+from tidegate.model.view import Sample, View
+from tidegate.web.server import serve
+
+STILL_S = 10.0
+
+
+class Moving:
+    """A view whose time passes with the clock. Its mode is what the page sets."""
+
+    def __init__(self, scenario: str, start_s: float, *, still: bool) -> None:
+        self.mode = Mode(send_rate="off" if scenario == "flood" else "acting")
+        self._began_s = time.time() - start_s
+        self._run = views.run(600.0, protected=scenario == "protected", began_s=self._began_s)
+        if scenario == "calm":
+            self._run = tuple(s for s in self._run if s.at_s < self._began_s + 25.0)
+            self._run = tuple(
+                msgspec.structs.replace(s, at_s=s.at_s + 25.0 * turn) for turn in range(24) for s in self._run
+            )
+        self._still_s = time.time() - STILL_S if still else None
+        self._broken = scenario == "flood"
+
+    def view(self) -> View:
+        now_s = self._still_s or time.time()
+        samples = tuple(sample for sample in self._run if sample.at_s <= now_s)
+        return views.view_at(samples, self.mode, broken=self._broken)
+
+    async def set_mode(self, mode: Mode) -> None:
+        self.mode = mode
+
+
+async def main(token: str, scenario: str, start_s: float, *, still: bool) -> None:
+    stop = asyncio.Event()
+    moving = Moving(scenario, start_s, still=still)
+    asyncio.get_running_loop().add_reader(sys.stdin, stop.set)
+    past = _past if scenario == "protected" else None
+    await serve(
+        moving.view, moving.set_mode, host="127.0.0.1", port=0, token=token, stop=stop, ready=_say, **_optional(past)
+    )
+
+
+def _past() -> tuple[Sample, ...]:
+    return views.run(200.0, protected=False)
+
+
+def _optional(past: Callable[[], tuple[Sample, ...]] | None) -> dict[str, Callable[[], tuple[Sample, ...]]]:
+    return {"past": past} if past else {}
+
+
+def _say(address: tuple[str, int]) -> None:
+    print(f"http://{address[0]}:{address[1]}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), still=sys.argv[4:] == ["still"]))

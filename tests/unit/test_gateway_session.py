@@ -1,0 +1,223 @@
+"""One session: bytes of one side in, bytes for the other out. Only what concerns advice changes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.devices.mqtt import encode_publish
+from tidegate.gateway.advising import AdviceInForce
+from tidegate.gateway.counting import Counters
+from tidegate.gateway.mqtt.packets import SUBSCRIBE, UNSUBSCRIBE, encode, encode_filters, parse_filters
+from tidegate.gateway.mqtt.session import UNANSWERED_MAX, Session
+
+ADVICE = b"tidegate/advice"
+DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10}'
+ADVICE_PACKET = encode_publish(ADVICE, DOCUMENT)
+CONNACK, PINGRESP = b"\x20\x02\x00\x00", b"\xd0\x00"
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Held:
+    """A session that is connected, with the advice and the counters it shares with others."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.advice = AdviceInForce(self.clock)
+        self.counters = Counters()
+        self.session = Session(10_000, self.advice, self.counters)
+        assert self.session.from_broker(CONNACK) == CONNACK
+        assert self.session.return_code == 0
+
+    def asks(self) -> "Held":
+        assert self.session.from_device(subscribe(1, ADVICE)) == b""
+        assert self.session.take_answer() == b"\x90\x03\x00\x01\x00"
+        return self
+
+
+def subscribe(packet_id: int, *filters: bytes, qos: int = 1) -> bytes:
+    entries = [(topic, len(topic).to_bytes(2, "big") + topic + bytes((qos,))) for topic in filters]
+    return encode_filters(SUBSCRIBE | 2, packet_id.to_bytes(2, "big"), entries)
+
+
+def unsubscribe(packet_id: int, *filters: bytes) -> bytes:
+    entries = [(topic, len(topic).to_bytes(2, "big") + topic) for topic in filters]
+    return encode_filters(UNSUBSCRIBE | 2, packet_id.to_bytes(2, "big"), entries)
+
+
+def puback(packet_id: int) -> bytes:
+    return b"\x40\x02" + packet_id.to_bytes(2, "big")
+
+
+def suback(packet_id: int, *codes: int) -> bytes:
+    return encode(0x90, packet_id.to_bytes(2, "big") + bytes(codes))
+
+
+@pytest.mark.parametrize(
+    ("filters", "upstream", "from_broker", "to_device"),
+    [
+        pytest.param((b"a", ADVICE), (b"a",), suback(7, 1), suback(7, 1, 0), id="behind another"),
+        pytest.param((ADVICE, b"a"), (b"a",), suback(7, 1), suback(7, 0, 1), id="before another"),
+        pytest.param((b"a", ADVICE, b"b"), (b"a", b"b"), suback(7, 1, 2), suback(7, 1, 0, 2), id="between two"),
+        pytest.param((ADVICE, b"a", ADVICE), (b"a",), suback(7, 128), suback(7, 0, 128, 0), id="twice, other refused"),
+        pytest.param(
+            (b"#", b"tidegate/#"), (b"#", b"tidegate/#"), suback(7, 0, 0), suback(7, 0, 0), id="wildcards pass"
+        ),
+    ],
+)
+def test_every_filter_gets_its_code(
+    filters: tuple[bytes, ...], upstream: tuple[bytes, ...], from_broker: bytes, to_device: bytes
+) -> None:
+    held = Held()
+    assert held.session.from_device(subscribe(7, *filters)) == subscribe(7, *upstream)
+    assert held.session.answer == b""
+    assert held.session.from_broker(PINGRESP + from_broker + PINGRESP) == PINGRESP + to_device + PINGRESP
+    assert held.session.from_broker(suback(7, 1)) == suback(7, 1), "an identifier that is used again is another packet"
+
+
+def test_unsubscribing_takes_the_filter_out_or_is_answered_here() -> None:
+    held = Held().asks()
+    assert held.session.from_device(unsubscribe(8, ADVICE, b"a")) == unsubscribe(8, b"a")
+    assert held.session.from_device(PINGRESP + unsubscribe(9, ADVICE) + puback(1)) == PINGRESP + puback(1)
+    assert held.session.take_answer() == b"\xb0\x02\x00\x09"
+    held.advice.renew(DOCUMENT, 1)
+    assert held.session.from_broker(puback(1)) == puback(1)
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_advised"),
+    [
+        pytest.param(puback(3), True, id="PUBACK"),
+        pytest.param(b"\x70\x02\x00\x03", True, id="PUBCOMP"),
+        pytest.param(PINGRESP, True, id="PINGRESP"),
+        pytest.param(b"\x50\x02\x00\x03", False, id="PUBREC"),
+        pytest.param(encode_publish(b"a", b"x"), False, id="PUBLISH"),
+    ],
+)
+def test_advice_follows_an_acknowledgement(frame: bytes, is_advised: bool) -> None:
+    held = Held().asks()
+    held.advice.renew(DOCUMENT, 1)
+    assert held.session.from_broker(frame) == frame + ADVICE_PACKET * is_advised
+    assert held.counters.advised == is_advised
+
+
+def test_a_revision_is_sent_once_and_a_renewed_one_again() -> None:
+    held = Held().asks()
+    assert held.session.from_broker(puback(1)) == puback(1), "there is no advice yet"
+    held.advice.renew(DOCUMENT, 4)
+    assert held.session.from_broker(puback(2) + puback(3)) == puback(2) + puback(3) + ADVICE_PACKET
+    assert held.session.from_broker(puback(4)) == puback(4)
+    held.advice.renew(DOCUMENT, 5)
+    assert held.session.from_broker(puback(5)) == puback(5) + ADVICE_PACKET
+    held.session.from_device(subscribe(1, ADVICE))
+    assert held.session.from_broker(puback(6)) == puback(6) + ADVICE_PACKET, "who asks again has perhaps restarted"
+    assert (held.counters.advised, held.counters.acknowledged) == (3, 6)
+
+
+def test_a_half_received_packet_is_never_split_by_advice() -> None:
+    held = Held().asks()
+    held.advice.renew(DOCUMENT, 1)
+    message = encode_publish(b"own", b"payload")
+    assert held.session.from_broker(puback(1) + message[:4]) == puback(1) + ADVICE_PACKET
+    assert held.session.from_broker(message[4:]) == message
+
+
+def test_advice_lapses_on_the_gateways_clock() -> None:
+    held = Held().asks()
+    held.advice.renew(DOCUMENT, 1)
+    held.clock.now_s = 9.9
+    assert held.advice.current() is not None
+    held.clock.now_s = 10.0
+    assert held.session.from_broker(puback(1)) == puback(1)
+    assert held.advice.current() is None
+    held.advice.renew(DOCUMENT, 2)
+    assert held.session.from_broker(puback(2)) == puback(2) + ADVICE_PACKET
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, b"", b"{}", b'{"interval_s":-1,"lifetime_s":10}', b'{"interval_s":1,"lifetime_s":0}', b"[1]"],
+)
+def test_what_is_no_advice_is_not_sent(document: bytes | None) -> None:
+    held = Held().asks()
+    held.advice.renew(DOCUMENT, 1)
+    held.advice.renew(document, 2)
+    assert held.session.from_broker(puback(1)) == puback(1)
+
+
+@pytest.mark.parametrize(
+    ("sent", "problem"),
+    [
+        pytest.param(encode_publish(ADVICE, b"x"), "forged advice", id="forged at QoS 0"),
+        pytest.param(encode_publish(ADVICE, b"x", packet_id=1, retain=True), "forged advice", id="forged, retained"),
+        pytest.param(encode_publish(ADVICE + b"s", b"x"), "", id="a longer topic is another topic"),
+        pytest.param(encode_publish(ADVICE[:-1], b"x"), "", id="a shorter topic is another topic"),
+        pytest.param(encode_publish(b"a", ADVICE), "", id="the payload may say what it likes"),
+        pytest.param(b"\x82\x02\x00\x01", "malformed SUBSCRIBE or UNSUBSCRIBE", id="no filter"),
+        pytest.param(b"\x82\x07\x00\x01\x00\x05ab\x00", "malformed SUBSCRIBE or UNSUBSCRIBE", id="a cut filter"),
+        pytest.param(b"\x80\x06\x00\x01\x00\x01a\x00", "malformed SUBSCRIBE or UNSUBSCRIBE", id="wrong flags"),
+        pytest.param(b"\x82\x06\x00\x01\x00\x01a\x03", "malformed SUBSCRIBE or UNSUBSCRIBE", id="QoS 3"),
+        pytest.param(b"\x30\x80\x80\x04", "packet too large", id="a packet that is too large"),
+        pytest.param(b"\x00\x00", "not MQTT", id="a packet type that does not exist"),
+    ],
+)
+def test_what_a_device_may_not_send(sent: bytes, problem: str) -> None:
+    session = Held().session
+    forwarded = session.from_device(sent)
+    assert (session.problem, forwarded) == (problem, b"" if problem else sent)
+
+
+def test_unanswered_subscriptions_are_bounded() -> None:
+    session = Held().session
+    for packet_id in range(1, UNANSWERED_MAX + 1):
+        session.from_device(subscribe(packet_id, b"a", ADVICE))
+    assert session.problem == ""
+    session.from_device(subscribe(UNANSWERED_MAX + 1, b"a", ADVICE))
+    assert session.problem == "too many unanswered subscriptions"
+
+
+def test_a_broker_that_does_not_begin_with_connack_is_none() -> None:
+    session = Session(100, AdviceInForce(Clock()), Counters())
+    session.from_broker(b"\x10\x02\x00\x00")
+    assert (session.problem, session.return_code) == ("broken by the broker", None)
+
+
+def test_a_chunk_that_says_nothing_of_advice_passes_as_it_is() -> None:
+    session = Held().session
+    chunk = encode_publish(b"telemetry/d", b"x" * 50, packet_id=1) * 20
+    assert session.from_device(chunk) is chunk
+    answers = puback(1) * 20
+    assert session.from_broker(answers) is answers
+
+
+filters_given = st.lists(st.sampled_from([b"a", b"b/#", ADVICE]), min_size=1, max_size=4)
+device_packets = st.one_of(
+    st.builds(encode_publish, st.just(b"telemetry/d"), st.binary(max_size=200), packet_id=st.integers(1, 9)),
+    st.builds(lambda filters, number: subscribe(number, *filters), filters_given, st.integers(1, 9)),
+    st.builds(lambda filters, number: unsubscribe(number, *filters), filters_given, st.integers(1, 9)),
+)
+
+
+@given(st.lists(device_packets, max_size=8), st.lists(st.integers(1, 60), max_size=40))
+def test_what_a_broker_sees_does_not_depend_on_how_it_was_cut(sent: list[bytes], sizes: list[int]) -> None:
+    stream = b"".join(sent)
+    whole, pieces = Held().session, Held().session
+    expected = whole.from_device(stream)
+    found, place = b"", 0
+    for size in [*sizes, len(stream)]:
+        found += pieces.from_device(stream[place : place + size])
+        place += size
+    assert (found, pieces.answer, pieces.problem) == (expected, whole.answer, whole.problem)
+    assert ADVICE not in found
+
+
+@given(st.binary(max_size=80), st.sampled_from([SUBSCRIBE | 2, UNSUBSCRIBE | 2]))
+def test_filters_are_read_whole_or_not_at_all(body: bytes, first: int) -> None:
+    filters = parse_filters(first, body)
+    if filters is not None:
+        assert encode_filters(first, filters.packet_id, filters.entries) == encode(first, body)

@@ -1,0 +1,202 @@
+"""The loop as a whole: what it proposes in every mode, when it renews, and what the next leader takes up."""
+
+import msgspec
+import pytest
+
+from tidegate.control.send_rate.gotin import Gotin, GotinSettings
+from tidegate.loop.events import Event
+from tidegate.loop.expressions import Expression
+from tidegate.loop.machine import ControlLoop, LoopState
+from tidegate.loop.monitors import PROPERTIES
+from tidegate.loop.planner import Proposal
+from tidegate.model.decisions import Mode
+from tidegate.model.observations import BrokerState, Observation
+
+ACTING, SHADOW, OFF, FROZEN = Mode(), Mode(send_rate="shadow"), Mode(send_rate="off"), Mode(frozen=True)
+LIFETIME_S = 9.0
+
+
+class Chain:
+    """100 devices; the tables take 50 messages a second; ``old`` says whether data is old."""
+
+    def __init__(self, loop: ControlLoop | None = None) -> None:
+        self.loop = loop or new_loop()
+        self.at_s = 0.0
+        self.brokers: tuple[BrokerState, ...] = ()
+        self.devices = 100
+
+    def round(self, *, old: bool, mode: Mode = ACTING, passed_s: float = 1.0) -> tuple[Proposal, ...]:
+        self.at_s += passed_s
+        self.outcome = self.loop.tick(self.observation(old=old), mode)
+        return self.outcome.proposals
+
+    def observation(self, *, old: bool) -> Observation:
+        return Observation(
+            at_s=self.at_s,
+            arrived=round(self.at_s * 100) + 1_000,
+            committed=round(self.at_s * 50),
+            head_age_s=3.0 if old else 0.2,
+            devices=self.devices,
+            brokers=self.brokers,
+        )
+
+    def rounds(self, count: int, *, old: bool, mode: Mode = ACTING) -> list[Proposal]:
+        return [proposal for _ in range(count) for proposal in self.round(old=old, mode=mode)]
+
+
+def new_loop() -> ControlLoop:
+    policy = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.5, k_recover=2.0, iteration_s=1.0))
+    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+    return ControlLoop(policy, event, window_s=3.0, advice_lifetime_s=LIFETIME_S)
+
+
+def warm(chain: Chain) -> Chain:
+    assert chain.rounds(4, old=False) == []
+    return chain
+
+
+def intervals(proposals: list[Proposal] | tuple[Proposal, ...]) -> list[float]:
+    return [proposal.plan.actions[0].arguments["interval_s"] for proposal in proposals]
+
+
+def test_an_overload_is_one_decision_with_its_reason() -> None:
+    chain = warm(Chain())
+    (proposal,) = chain.round(old=True)
+    (action,) = proposal.plan.actions
+    assert (action.kind, action.arguments) == ("advise", {"interval_s": 4.0, "lifetime_s": 12.0})
+    assert action.reason.readings["head_age_s"] == 3.0
+    assert action.reason.readings["departure_per_s"] == pytest.approx(50)
+    assert "min(50 msg/s / 100, 2) * 0.5" in action.reason.rule
+    assert action.reason.rejected.startswith("leave devices at 2 msg/s")
+    assert (proposal.plan.event, proposal.acts, proposal.recorded, proposal.phase) == (
+        "overload",
+        True,
+        True,
+        "protect",
+    )
+    assert proposal.sentence == (
+        "100 devices are asked to send every 4 s because data is 3 s old and Spark takes 50 msg/s."
+    )
+    assert (chain.outcome.sample.interval_s, chain.outcome.sample.phase) == (4.0, "protect")
+
+
+def test_nothing_is_decided_before_the_first_window_is_full() -> None:
+    chain = Chain()
+    assert [len(chain.round(old=True)) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_unchanged_advice_is_renewed_at_a_third_of_its_lifetime_and_not_written_down() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    found = chain.rounds(12, old=True)
+    assert [proposal.recorded for proposal in found] == [False] * 3
+    assert intervals(found) == [4.0] * 3
+
+
+def test_a_change_below_two_percent_is_no_decision() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    chain.devices = 101
+    assert chain.round(old=True) == ()
+    chain.devices = 105
+    (changed,) = chain.round(old=True)
+    assert changed.recorded
+    assert intervals([changed]) == [pytest.approx(4.2)]
+
+
+def test_recovery_ends_with_one_withdrawal_and_then_silence() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    found = chain.rounds(40, old=False)
+    decisions = [proposal for proposal in found if proposal.recorded]
+    assert intervals(decisions) == [2.0, 1.0, 0.0]
+    assert [proposal.phase for proposal in decisions] == ["recover", "recover", "idle"]
+    assert decisions[-1].sentence.startswith("Devices return to their default because")
+    renewals = found[found.index(decisions[-1]) + 1 :]
+    assert intervals(renewals) == [0.0, 0.0]
+    assert chain.rounds(30, old=False) == []
+
+
+def test_shadow_mode_decides_and_nothing_is_in_force() -> None:
+    chain = warm(Chain())
+    found = [*chain.round(old=True, mode=SHADOW), *chain.rounds(10, old=True, mode=SHADOW)]
+    assert [(proposal.acts, proposal.recorded) for proposal in found] == [(False, True)]
+    assert chain.outcome.sample.interval_s == 0
+    assert chain.outcome.sample.phase == "protect"
+    (now_acting,) = chain.round(old=True)
+    assert (now_acting.acts, now_acting.recorded) == (True, True)
+
+
+def test_off_withdraws_once_and_forgets() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    (withdrawal,) = chain.round(old=True, mode=OFF)
+    assert intervals([withdrawal]) == [0.0]
+    assert (withdrawal.acts, withdrawal.recorded) == (True, True)
+    assert withdrawal.sentence == "Devices return to their default because send-rate protection is off."
+    assert not any(proposal.recorded for proposal in chain.rounds(20, old=True, mode=OFF))
+
+
+def test_off_without_advice_in_force_does_nothing() -> None:
+    chain = warm(Chain())
+    assert chain.rounds(5, old=True, mode=OFF) == []
+
+
+def test_frozen_executes_nothing_and_advice_lapses() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    assert chain.rounds(11, old=True, mode=FROZEN) == []
+    assert chain.outcome.sample.interval_s == 4.0
+    chain.round(old=True, mode=FROZEN)
+    assert chain.outcome.sample.interval_s == 0.0
+    (renewal,) = chain.round(old=True)
+    assert renewal.acts
+
+
+def test_a_stale_observation_decides_nothing() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    stale = chain.observation(old=True)
+    assert all(chain.loop.tick(stale, ACTING).proposals == () for _ in range(20))
+
+
+def test_the_next_leader_continues_from_the_stored_state() -> None:
+    chain = warm(Chain())
+    chain.round(old=True)
+    stored = msgspec.json.encode(chain.loop.state)
+    heir = Chain()
+    heir.at_s = chain.at_s - 5
+    for _ in range(5):
+        heir.at_s += 1
+        heir.loop.resume(msgspec.json.decode(stored, type=LoopState))
+        sample = heir.loop.watch(heir.observation(old=True))
+    assert (sample.phase, sample.interval_s, sample.capacity_per_s) == ("protect", 4.0, pytest.approx(50))
+    assert intervals(heir.rounds(3, old=False)) == [2.0, 1.0]
+
+
+def test_a_state_of_another_policy_begins_anew() -> None:
+    chain = Chain()
+    chain.loop.resume(LoopState(policy={"phase": "dreaming"}))
+    assert warm(chain).loop.state.phase == "idle"
+
+
+def broker(name: str, *, healthy: bool = True) -> BrokerState:
+    return BrokerState(name=name, address="127.0.0.1:1883", healthy=healthy)
+
+
+def test_routes_follow_the_brokers_health() -> None:
+    chain = Chain()
+    chain.brokers = (broker("a"), broker("b"))
+    (first,) = chain.round(old=False)
+    assert first.sentence == "New clients go to a, b because these brokers answer."
+    assert chain.rounds(3, old=False) == []
+    chain.brokers = (broker("a"), broker("b", healthy=False))
+    (ill,) = chain.round(old=False, mode=OFF)
+    assert ill.sentence == "New clients go to a because b fell ill."
+    assert [one["healthy"] for one in ill.plan.actions[0].arguments["brokers"]] == [True, False]
+    chain.brokers = (broker("a", healthy=False), broker("b", healthy=False))
+    assert chain.round(old=False) == ()
+    chain.brokers = (broker("a"), broker("b"))
+    assert chain.round(old=False, mode=FROZEN) == ()
+    (well,) = chain.round(old=False)
+    assert well.sentence == "New clients go to a, b because b is well."

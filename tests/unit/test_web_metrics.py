@@ -1,0 +1,100 @@
+"""The metrics as Prometheus reads them: its own parser is the judge."""
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from tidegate.model.decisions import Mode
+from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.view import Chain, Sample, View
+from tidegate.web.metrics import exposition
+
+NOW = Sample(
+    at_s=100.0,
+    age_s=1.25,
+    arrival_per_s=480.0,
+    departure_per_s=500.0,
+    waiting=620,
+    devices=800,
+    interval_s=1.6,
+    capacity_per_s=500.0,
+    phase="protect",
+)
+GATEWAY = GatewayState(
+    name='gate"way',
+    address="h:1883",
+    measured_at_s=99.5,
+    connections=800,
+    publishes=5000,
+    acknowledged=4990,
+    advised=120,
+    refused={"packet too large": 3},
+)
+VIEW = View(
+    name="pump-house",
+    controller="c2",
+    leader="c1",
+    mode=Mode(),
+    samples=(NOW,),
+    decisions=(),
+    chain=Chain(
+        gateways=(GATEWAY,),
+        brokers=(
+            BrokerState(name="b1", address="h:1", healthy=True, connections=400),
+            BrokerState(name="b2", address="h:2", healthy=False),
+        ),
+        nodes=(NodeState(name="n1", alive=True, slices=(0, 1, 2), rows=4400),),
+    ),
+    alarms=("b2 does not answer",),
+)
+
+
+def scraped(view: View, now_s: float = 103.0) -> dict[tuple[str, tuple[str, ...]], float]:
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(exposition(view, now_s).decode())
+        for sample in family.samples
+    }
+
+
+def test_every_value_is_there_in_base_units() -> None:
+    assert scraped(VIEW) == {
+        ("tidegate_leader", ("c2",)): 0,
+        ("tidegate_acting", ()): 1,
+        ("tidegate_alarms", ()): 1,
+        ("tidegate_view_age_seconds", ()): 3,
+        ("tidegate_data_age_seconds", ()): 1.25,
+        ("tidegate_backlog_messages", ()): 620,
+        ("tidegate_arrival_messages_per_second", ()): 480,
+        ("tidegate_departure_messages_per_second", ()): 500,
+        ("tidegate_devices_connected", ()): 800,
+        ("tidegate_advised_interval_seconds", ()): 1.6,
+        ("tidegate_capacity_messages_per_second", ()): 500,
+        ("tidegate_gateway_connections", ('gate"way',)): 800,
+        ("tidegate_gateway_publishes_total", ('gate"way',)): 5000,
+        ("tidegate_gateway_acknowledged_total", ('gate"way',)): 4990,
+        ("tidegate_gateway_advised_total", ('gate"way',)): 120,
+        ("tidegate_gateway_refused_total", ('gate"way', "packet too large")): 3,
+        ("tidegate_broker_up", ("b1",)): 1,
+        ("tidegate_broker_up", ("b2",)): 0,
+        ("tidegate_broker_connections", ("b1",)): 400,
+        ("tidegate_node_up", ("n1",)): 1,
+        ("tidegate_node_slices", ("n1",)): 3,
+        ("tidegate_node_rows_total", ("n1",)): 4400,
+    }
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=Chain(), alarms=())
+    assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
+    unknown = msgspec.structs.replace(VIEW, samples=(msgspec.structs.replace(NOW, capacity_per_s=None),))
+    assert ("tidegate_capacity_messages_per_second", ()) not in scraped(unknown)
+
+
+def test_frozen_is_not_acting() -> None:
+    frozen = msgspec.structs.replace(VIEW, mode=Mode(frozen=True))
+    assert scraped(frozen)["tidegate_acting", ()] == 0
+
+
+def test_every_metric_says_what_it_is() -> None:
+    families = list(text_string_to_metric_families(exposition(VIEW, 100.0).decode()))
+    assert all(family.documentation.endswith(".") and family.type in ("gauge", "counter") for family in families)
