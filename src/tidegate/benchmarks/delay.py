@@ -2,15 +2,12 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
 
 from tidegate.pipeline.ages import committed
+from tidegate.pipeline.sources.ticks import Ticks
 
 EMPTY_SECONDS = 15.0
 
@@ -21,34 +18,6 @@ def delays_s(table: Path, skip_s: float) -> list[float]:
     committed_s, taken_s = (rows[name].to_numpy() for name in ("committed_s", "taken_s"))
     late = committed_s - committed_s.min(initial=float("inf")) >= skip_s
     return [float(delay) for delay in (committed_s - taken_s)[late]]
-
-
-class Ticks(DataSource):
-    """A source that always has a new offset and never a row, with one partition per core."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "tidegate-ticks"
-
-    def schema(self) -> str:
-        return "slice int, epoch int, offset bigint, topic string, arrived timestamp, payload binary"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return _TickReader()
-
-
-class _TickReader(DataSourceStreamReader):
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"tick": 0}
-
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
-        return {"tick": start["tick"] + 1}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:  # noqa: ARG002
-        return [InputPartition(0), InputPartition(1)]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002
-        return iter(())
 
 
 def empty_batches_s(spark: SparkSession) -> list[float]:

@@ -11,6 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ done
 exec {java} "$@"
 """
 _CACHE_S_MAX = 180
+_TRAINING_S = 6
 
 
 def java_home(cache: Path) -> Path:
@@ -153,18 +155,15 @@ def _collect(frame: DataFrame, _: int) -> None:
 
 def _train(archive: Path) -> None:
     """Touch the classes that a node touches, then leave; the JVM writes the cache on its way out."""
-    spark = session("tidegate-prepare", "local[1]", training=archive)
-    batch = spark.range(10).mapInArrow(lambda batches: batches, "id bigint")
-    batch.collect()
-    query = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", 1)
-        .load()
-        .writeStream.trigger(processingTime="0 seconds")
-        .foreachBatch(_collect)
-        .start()
-    )
-    query.awaitTermination(5)
+    from tidegate.pipeline.sources.ticks import Ticks  # noqa: PLC0415 - only training needs it
+
+    spark = session("tidegate-prepare", "local[2]", training=archive)
+    spark.dataSource.register(Ticks)
+    frame = spark.readStream.format(Ticks.name()).load()
+    frame = frame.mapInArrow(lambda batches: batches, frame.schema)
+    writer = frame.writeStream.trigger(processingTime="0 seconds").foreachBatch(_collect)
+    query = writer.option("checkpointLocation", tempfile.mkdtemp(prefix="tidegate-prepare-")).start()
+    query.awaitTermination(_TRAINING_S)
     query.stop()
     spark.stop()
 

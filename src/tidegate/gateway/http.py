@@ -1,0 +1,94 @@
+"""HTTP ingest: one reading per request, for devices that do not speak MQTT.
+
+``204 No Content`` means that a broker has acknowledged the reading; everything else says in one sentence why not.
+"""
+
+import asyncio
+import hmac
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from starlette.requests import ClientDisconnect
+
+from tidegate.devices.acknowledgements import check_device
+from tidegate.gateway.advising import AdviceInForce
+from tidegate.gateway.counting import Counters
+from tidegate.gateway.ingest import Ingest
+from tidegate.model.errors import BrokerUnavailableError, UserError
+from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
+
+_DECODER = msgspec.json.Decoder(Reading)
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def build_app(ingest: Ingest, advice: AdviceInForce, counters: Counters, token: str) -> FastAPI:
+    app = FastAPI(title="Tidegate ingest", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.exception_handler(_RefusedError)
+    async def refuse(_: Request, refused: _RefusedError) -> Response:
+        counters.refuse(f"HTTP {refused.status}")
+        headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else None
+        return PlainTextResponse(f"{refused}\n", refused.status, headers)
+
+    @app.post("/v1/telemetry/{device}")
+    async def receive(device: str, request: Request) -> Response:
+        _check_token(request, token)
+        try:
+            check_device(device)
+        except UserError as error:
+            raise _RefusedError(400, str(error)) from None
+        payload = await _body(request, ingest.timeout_s)
+        _check_reading(payload)
+        counters.bytes_in += len(payload)
+        try:
+            await ingest.publish(f"{TELEMETRY}/{device}".encode(), payload)
+        except BrokerUnavailableError as error:
+            raise _RefusedError(503, str(error)) from None
+        return Response(status_code=204, headers=_advice_headers(advice, counters))
+
+    return app
+
+
+def _check_token(request: Request, token: str) -> None:
+    given = request.headers.get("Authorization", "").encode()
+    if not token or not hmac.compare_digest(given, f"Bearer {token}".encode()):
+        raise _RefusedError(401, "The token is missing or wrong: send 'Authorization: Bearer <token>'.")
+
+
+async def _body(request: Request, timeout_s: float) -> bytes:
+    """The body, as far as a reading may be long; the rest of a longer one is not even read."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for part in request.stream():
+                body += part
+                if len(body) > PAYLOAD_BYTES_MAX:
+                    raise _RefusedError(413, f"The reading is too large: at most {PAYLOAD_BYTES_MAX:,} bytes.")
+    except TimeoutError:
+        raise _RefusedError(408, f"The reading did not come within {timeout_s:g} s.") from None
+    except ClientDisconnect:
+        raise _RefusedError(400, "The reading was cut off.") from None
+    return bytes(body)
+
+
+def _check_reading(payload: bytes) -> None:
+    try:
+        problem = _DECODER.decode(payload).contradiction()
+    except msgspec.DecodeError as error:
+        problem = str(error)
+    if problem is not None:
+        raise _RefusedError(400, f"The body is not a reading: {problem.rstrip('.')}.")
+
+
+def _advice_headers(advice: AdviceInForce, counters: Counters) -> dict[str, str]:
+    current = advice.current()
+    if current is None:
+        return {}
+    counters.advised += 1
+    return {"Tidegate-Interval-S": f"{current.interval_s:g}", "Tidegate-Lifetime-S": f"{current.lifetime_s:g}"}
