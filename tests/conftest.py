@@ -1,7 +1,28 @@
-"""Settings that all tests share."""
+"""What all tests share: Hypothesis settings, and one real browser."""
 
+import shutil
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+from selenium import webdriver
 
 # The machine is shared and slow at times: how long one example takes says nothing about the code.
 settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[webdriver.Chrome]:
+    """Headless Chromium, told where everything is, so that nothing is looked for or fetched."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("no browser here: install the Debian packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    running = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield running
+    running.quit()

@@ -11,7 +11,7 @@ from tidegate.gateway.mqtt.packets import SUBSCRIBE, UNSUBSCRIBE, encode, encode
 from tidegate.gateway.mqtt.session import UNANSWERED_MAX, Session
 
 ADVICE = b"tidegate/advice"
-DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10}'
+DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10.0}'
 ADVICE_PACKET = encode_publish(ADVICE, DOCUMENT)
 CONNACK, PINGRESP = b"\x20\x02\x00\x00", b"\xd0\x00"
 
@@ -131,7 +131,9 @@ def test_advice_lapses_on_the_gateways_clock() -> None:
     held = Held().asks()
     held.advice.renew(DOCUMENT, 1)
     held.clock.now_s = 9.9
-    assert held.advice.current() is not None
+    current = held.advice.current()
+    assert current is not None
+    assert current.lifetime_s == pytest.approx(0.1), "a device is told what is left"
     held.clock.now_s = 10.0
     assert held.session.from_broker(puback(1)) == puback(1)
     assert held.advice.current() is None

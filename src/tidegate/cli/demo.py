@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,12 +13,14 @@ from tidegate.cli.report import everything_else_to_stderr, print_report
 
 
 def demo(
+    *,
     headless: Annotated[bool, typer.Option("--headless", help="End with the verdict instead of staying up.")] = False,
     seconds: Annotated[float | None, typer.Option(min=5, max=120, help="How long each flood lasts.")] = None,
     controllers: Annotated[int, typer.Option(min=1, max=3, help="How many controllers run; one leads.")] = 1,
     kill_leader: Annotated[
         bool, typer.Option("--kill-leader", help="Kill the leading controller in the middle of act 2.")
     ] = False,
+    picture: Annotated[Path | None, typer.Option(help="Also write the verdict as an SVG picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start everything on this machine, flood it twice, and say whether protection helped.
@@ -41,6 +44,7 @@ def demo(
             headless=headless or as_json,
             controllers=max(controllers, 2 if kill_leader else 1),
             kill_leader=kill_leader,
+            picture_file=picture,
         )
         report = performance.perform()
     if as_json:

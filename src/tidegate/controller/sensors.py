@@ -38,6 +38,7 @@ class Progress(msgspec.Struct, frozen=True):
     totals: dict[str, int] = {}
     problem: str | None = None
     alarm: str | None = None
+    committed_at: float = 0.0
 
 
 class Sensors:
@@ -67,7 +68,7 @@ class Sensors:
         gateways = last.gateways if gateways is None else gateways
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
-            last if backlog is None else self._counted(backlog),
+            last if backlog is None else self._counted(backlog, nodes or ()),
             devices=sum(gateway.connections for gateway in gateways),
             gateways=gateways,
             brokers=brokers,
@@ -127,7 +128,7 @@ class Sensors:
         self._alarms += backlog.alarms
         return backlog
 
-    def _counted(self, backlog: Backlog) -> Observation:
+    def _counted(self, backlog: Backlog, nodes: tuple[NodeState, ...]) -> Observation:
         """A message between two streams may be counted twice for a moment; a counter must not fall for that."""
         stored = sum(one.last_sequence for one in backlog.slices)
         committed = sum(min(one.committed, one.last_sequence) for one in backlog.slices)
@@ -140,6 +141,7 @@ class Sensors:
             committed=committed,
             head_age_s=backlog.head_age_s,
             devices=self._last.devices,
+            committed_at_s=max((node.committed_at_s for node in nodes), default=0.0),
         )
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
@@ -155,6 +157,7 @@ def _node(name: str, progress: Progress, slices: tuple[int, ...]) -> NodeState:
         slices=slices,
         rows=progress.totals.get("rows", 0),
         cost_s=cost_us / 1e6,
+        committed_at_s=progress.committed_at,
         problem=progress.problem or progress.alarm,
     )
 

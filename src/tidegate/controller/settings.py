@@ -31,14 +31,15 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     # A leader that has not renewed its lease for this long is taken for dead.
     lease_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = 3.0
     advice_lifetime_s: Annotated[float, msgspec.Meta(ge=1, le=INTERVAL_S_MAX)] = 10.0
-    # More waits than the tables take in a second. Earlier than an age: an age of 1 s shows a second after the cause.
-    overload: str = "waiting > 50 and waiting / departure_per_s > 1"
-    overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
+    # Old, and more of it than 1.2 s of work: either alone is also true of a calm chain between two batches.
+    overload: str = "head_age_s > 0.8 and waiting > 1.2 * departure_per_s"
+    # One batch more: the first of a flood are still small, and what leaves with them says little about the limit.
+    overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.4
     default_interval_s: Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)] = 0.5
-    # The publication's 0.98 needs four minutes for a backlog of five seconds; 0.6 needs twelve seconds.
-    k_protect: Annotated[float, msgspec.Meta(ge=0.01, le=0.999)] = 0.6
+    # The publication's 0.98 needs four minutes for a backlog of five seconds; 0.7 needs seventeen seconds.
+    k_protect: Annotated[float, msgspec.Meta(ge=0.01, le=0.999)] = 0.7
     k_recover: Annotated[float, msgspec.Meta(ge=1.001, le=10)] = 1.2
-    iteration_s: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 1.0
+    iteration_s: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 0.5
 
     def __post_init__(self) -> None:
         """Ranges again, because a value built in code passes no decoder; and the expression, which no decoder reads."""

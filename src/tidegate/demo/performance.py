@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from tidegate.cli.report import Check, Report
+from tidegate.demo import picture
 from tidegate.demo.acts import Cue, Stage
 from tidegate.demo.keys import stay
 from tidegate.demo.script import Script, environment
@@ -28,13 +29,21 @@ class Performance:
     """One run of the demo. ``perform`` returns its report; whatever happens, everything it started has ended then."""
 
     def __init__(
-        self, console: Console, script: Script, *, headless: bool, controllers: int, kill_leader: bool
+        self,
+        console: Console,
+        script: Script,
+        *,
+        headless: bool,
+        controllers: int,
+        kill_leader: bool,
+        picture_file: Path | None,
     ) -> None:
         self._story = Story(console)
         self._script = script
         self._headless = headless
         self._controllers = controllers
         self._kill_leader = kill_leader
+        self._picture_file = picture_file
         self._began_s = time.monotonic()
 
     def perform(self) -> Report:
@@ -104,6 +113,8 @@ class Performance:
         rows = committed(Path(stage.chain.installation.tables) / "readings")
         without, protected = (figures(act, rows) for act in (first, second))
         self._story.verdict(without, protected)
+        if self._picture_file is not None:
+            picture.save(self._picture_file, without, protected)
         found = checks(without, protected)
         self._tell_checks(found)
         documents = [_document(one, script) for one in (without, protected)]

@@ -17,7 +17,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     calm_s: float = 10.0
     pause_s: float = 3.0  # calm before the flood of act 2
     ramp_s: float = 2.0
-    flood_s: float = 14.0
+    flood_s: float = 20.0
     after_s: float = 10.0
     seed: int = 7
 

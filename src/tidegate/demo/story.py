@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -64,7 +65,7 @@ class Story:
 
     def verdict(self, without: Figures, protected: Figures) -> None:
         self.heading("Verdict: the same flood, the same seed")
-        shown = Table(show_edge=False, pad_edge=False, header_style="bold")
+        shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         shown.add_column("")
         shown.add_column("without", justify="right")
         shown.add_column("with", justify="right")

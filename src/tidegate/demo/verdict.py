@@ -35,7 +35,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What an act comes to. Ages are over readings, messages are what devices sent."""
+    """What an act comes to, counted from the flood's beginning: before it, one act is longer than the other."""
 
     act: str
     protected: bool
@@ -63,8 +63,8 @@ def figures(act: Act, rows: pa.Table) -> Figures:
         protected=act.protected,
         age_s_mean=round(float(np.average(ages, weights=count[mine])), 3) if mine.any() else 0.0,
         age_s_worst=round(float(ages.max(initial=0.0)), 3),
-        messages=int(act.fleet["sent"]),
-        readings=int(act.fleet["samples"]),
+        messages=int(mine.sum()),
+        readings=int(count[mine].sum()),
         acknowledged=act.acknowledged,
         lost=act.lost,
         duplicated=act.duplicated,

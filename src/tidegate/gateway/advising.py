@@ -1,7 +1,7 @@
 """The advice in force at this gateway, and the message that carries it.
 
-Advice is a lease. A document that nobody renews for its lifetime, on the gateway's own clock since it came, is no
-longer passed on, so a controller that died keeps no device slow.
+Advice is a lease, and its time runs from the moment its document came, on the gateway's own clock: a device is told
+what is left of it. So when the controllers die, the last device is free again one lifetime later, whenever it heard.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from tidegate.devices.mqtt import encode_publish
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 
 _DECODER = msgspec.json.Decoder(Advice)
+_TOPIC = ADVICE_TOPIC.encode()
 
 
 class AdviceInForce:
@@ -21,7 +22,6 @@ class AdviceInForce:
         self.revision = 0
         self._clock = clock
         self._advice: Advice | None = None
-        self._packet = b""
         self._lapses_at_s = 0.0
 
     def renew(self, document: bytes | None, revision: int) -> None:
@@ -34,14 +34,19 @@ class AdviceInForce:
         except msgspec.DecodeError:
             return
         self.revision = revision
-        self._packet = encode_publish(ADVICE_TOPIC.encode(), document)
         self._lapses_at_s = self._clock() + self._advice.lifetime_s
 
     def current(self) -> Advice | None:
-        if self._advice is not None and self._clock() >= self._lapses_at_s:
+        """What is in force, with what is left of its lifetime."""
+        if self._advice is None:
+            return None
+        left_s = round(self._lapses_at_s - self._clock(), 3)
+        if left_s <= 0:
             self.revision, self._advice = 0, None
-        return self._advice
+            return None
+        return Advice(interval_s=self._advice.interval_s, lifetime_s=left_s)
 
     def packet(self) -> bytes:
         """The PUBLISH that advises a device; empty where nothing is in force."""
-        return self._packet if self.current() is not None else b""
+        current = self.current()
+        return encode_publish(_TOPIC, msgspec.json.encode(current)) if current is not None else b""

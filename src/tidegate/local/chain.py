@@ -4,6 +4,7 @@ The brokers are this process's own children; every other part is a ``tidegate`` 
 addresses in the installation file, so that a part can just as well be started by hand or on another machine.
 """
 
+import json
 import secrets
 import socket
 import time
@@ -119,6 +120,7 @@ class Chain:
             self._add(name, "controller", "--web-port", str(port))
         for name in self._names("node"):
             self._add(name, "node")
+        self._started_s = time.time()
         for part in self.parts.values():
             part.start()
 
@@ -149,9 +151,11 @@ class Chain:
     def _serves(self, name: str) -> bool:
         if name.startswith("node-"):
             try:
-                return name in self._assignments.alive()
+                document = self._assignments.progress(name)
             except BrokerUnavailableError:
                 return False
+            # Holding a lease is not enough: the first batch, which starts the planner and the tables, takes seconds.
+            return document is not None and json.loads(document)["at"] > self._started_s and b'"batch"' in document
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
             return _answers(self.installation.gateway_mqtt)

@@ -2,10 +2,11 @@
 
 Tables take messages in steps, a batch at a time. A rate over a window's edges would depend on where in a step the
 edges fall: with batches of 1.5 s in a window of 3 s it is wrong by half. So departures are measured between *anchors*,
-moments at which no step is under way: a commit, or nothing waiting at all. When the next step takes longer than any
-before it, the time since the last anchor counts too, so a stalled application shows a falling rate and then none. A
-step longer than two windows is a stall, not a rate: counting begins anew at its end. So a window has to be longer than
-half a batch.
+moments at which no step is under way: a commit, or nothing waiting at all. Only the newest steps count, as many as make
+up a third of the window: in a flood the steps grow to the application's limit, and those before it would hide that.
+When the next step takes longer than any before it, the time since the last anchor counts too, so a stalled application
+shows a falling rate and then none. A step longer than two windows is a stall, not a rate: counting begins anew at its
+end. So a window has to be longer than half a batch.
 """
 
 from collections import deque
@@ -46,11 +47,17 @@ class Monitor:
         if grew or observation.waiting == 0:
             if self._anchors and at_s - self._anchors[-1].at_s > 2 * self._window_s:
                 self._anchors.clear()
-            self._anchors.append(Point(at_s, observation.committed))
+            self._anchors.append(Point(self._anchored_s(observation, grew=grew), observation.committed))
         for points in (self._arrivals, self._anchors):
             while len(points) > 2 and points[1].at_s <= at_s - self._window_s:
                 points.popleft()
         return True
+
+    def _anchored_s(self, observation: Observation, *, grew: bool) -> float:
+        """When the step ended: the node's own word where it fits between the anchors, else when it was seen."""
+        earliest_s = self._anchors[-1].at_s if self._anchors else observation.at_s - self._window_s
+        said_s = observation.committed_at_s
+        return said_s if grew and earliest_s < said_s <= observation.at_s else observation.at_s
 
     @property
     def is_full(self) -> bool:
@@ -74,7 +81,9 @@ class Monitor:
     def _departure(self, now_s: float) -> float:
         if len(self._anchors) < 2:
             return 0.0
-        first, last = self._anchors[0], self._anchors[-1]
+        last = self._anchors[-1]
+        long_enough = [point for point in self._anchors if last.at_s - point.at_s >= self._window_s / 3]
+        first = long_enough[-1] if long_enough else self._anchors[0]
         step_s_max = max(after.at_s - before.at_s for before, after in pairwise(self._anchors))
         if now_s - last.at_s > max(self._window_s, 2 * step_s_max):
             return 0.0

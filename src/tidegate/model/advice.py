@@ -1,8 +1,8 @@
 """Advice: how often a device may send, for a while.
 
-The same JSON document stands in the knowledge store (key ``advice``) and in the message that a gateway puts behind a
-device's acknowledgement: ``{"interval_s": 1.5, "lifetime_s": 10}``. It is a lease: who hears nothing newer for its
-lifetime returns to the default.
+A JSON document, ``{"interval_s": 1.5, "lifetime_s": 10}``, stands in the knowledge store (key ``advice``); a gateway
+puts it behind a device's acknowledgement, with what is left of its lifetime. It is a lease: who hears nothing newer for
+that long returns to the default.
 """
 
 from typing import Annotated

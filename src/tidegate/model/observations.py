@@ -29,6 +29,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     slices: tuple[int, ...]
     rows: int  # committed since it started
     cost_s: float = 0.0  # busy time over the same span, 0 where unknown
+    committed_at_s: float = 0.0  # when it committed last (Unix time), 0 where it has not
     problem: str | None = None
 
 
@@ -50,6 +51,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     committed: int  # of those, how many the tables have
     head_age_s: float  # age of the oldest message that the tables lack; 0 where none waits
     devices: int  # clients connected to all gateways
+    committed_at_s: float = 0.0  # when ``committed`` last grew, as the nodes say; 0 where they do not
     gateways: tuple[GatewayState, ...] = ()
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()

@@ -56,8 +56,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seconds(value: float) -> str:
-    """Two or three significant digits with the unit."""
-    return f"{value:.2g} s" if value < 10 else f"{value:,.0f} s"
+    """Two significant digits with the unit, and no more than hundredths."""
+    if value < 0.1:
+        return f"{value:.2f} s"
+    return f"{value:.2g} s" if value < 9.95 else f"{value:,.0f} s"
 
 
 def state_of(samples: tuple[Sample, ...], mode: Mode) -> State:

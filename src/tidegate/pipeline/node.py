@@ -53,6 +53,7 @@ class Node:
         self._lease_lost = threading.Event()
         self._board = ProgressBoard(settings.name)
         self._failure: BaseException | None = None
+        self._was_ready = False
         self._control = Wire(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(Knowledge(self._control), self._installation.slices)
         self._retention = Retention(self._installation, settings.name, settings.purge_s, fsync=fsync)
@@ -114,7 +115,6 @@ class Node:
         keeper.take_lease()
         keeper.start()
         try:
-            self._say(f"Node {self._settings.name} is ready.")
             self._supervise(spark)
         finally:
             keeper.stop(in_good_order=not self._lease_lost.is_set())
@@ -158,8 +158,12 @@ class Node:
 
     def _report(self, query: StreamingQuery) -> None:
         """Spark's progress as one JSON document; its Python listener would fetch the same field by field."""
-        if (progress := query.lastProgress) is not None:
-            self._board.progressed(json.loads(progress.json))
+        if (progress := query.lastProgress) is None:
+            return
+        self._board.progressed(json.loads(progress.json))
+        if not self._was_ready:
+            self._was_ready = True
+            self._say(f"Node {self._settings.name} is ready.")
 
     def _purge(self) -> None:
         try:

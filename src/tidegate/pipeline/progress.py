@@ -20,6 +20,7 @@ class ProgressBoard:
         self._slices: dict[int, dict[str, Any]] = {}
         self._query: dict[str, Any] = {}
         self._totals = {"rows": 0, "repeats": 0, "batches": 0}
+        self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarm: str | None = None
         self._fresh = True
@@ -29,6 +30,7 @@ class ProgressBoard:
         now = time.time()
         with self._lock:
             self._problem = self._alarm = None
+            self._committed_at_s = now
             self._totals["batches"] += 1
             for result in results:
                 self._totals["repeats"] += result.repeats
@@ -93,6 +95,7 @@ class ProgressBoard:
                 "problem": self._problem,
                 "alarm": self._alarm,
                 "query": self._query,
+                "committed_at": self._committed_at_s,
                 "totals": self._totals,
                 "slices": self._slices,
             }

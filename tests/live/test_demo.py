@@ -1,0 +1,57 @@
+"""The demo as a person runs it: a short one to its verdict, and Ctrl-C at any moment."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(290)]
+DEMO = [sys.executable, "-m", "tidegate.cli.main", "demo", "--headless"]
+
+
+def left_behind() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("tidegate-demo-*"))
+
+
+def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed() -> None:
+    before = left_behind()
+    done = subprocess.run([*DEMO, "--seconds", "6", "--json"], capture_output=True, text=True, timeout=280, check=False)
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert set(checks) == {"delay_ratio", "capacity_used", "ledger_exact", "fleet_kept_schedule"}
+    assert checks["ledger_exact"]["holds"]
+    # A short flood on a busy machine proves no ratio; that protection made data fresher it does show.
+    assert checks["delay_ratio"]["value"] < 1
+    assert done.returncode == (0 if all(check["holds"] for check in report["checks"]) else 1)
+    without, protected = report["rows"][:2]
+    for act in report["rows"][2:4]:
+        seconds = [row for row in report["rows"] if row.get("act") == act["name"] and "second" in row]
+        assert sum(row["messages"] for row in seconds) == act["fleet"]["sent"]
+        assert sum(row["readings"] for row in seconds) == act["fleet"]["samples"]
+    assert protected["messages"] < without["messages"]
+    assert "Verdict" in done.stderr
+    assert left_behind() == before
+
+
+@pytest.mark.parametrize("after_s", [0.7, 4.0, 17.0])
+def test_ctrl_c_leaves_no_process_and_no_file(after_s: float) -> None:
+    before = left_behind()
+    demo = subprocess.Popen(DEMO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(after_s)
+        children = psutil.Process(demo.pid).children(recursive=True)
+        os.kill(demo.pid, signal.SIGINT)
+        assert demo.wait(timeout=60) == 130
+    finally:
+        demo.kill()
+        demo.wait()
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert alive == []
+    assert left_behind() == before
