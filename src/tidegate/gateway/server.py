@@ -59,19 +59,8 @@ class Gateway:
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
         )
-        app = build_app(self._ingest, self.gate.advice, self.gate.counters, installation.token)
-        self._http = _HttpServer(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                server_header=False,
-                limit_concurrency=settings.http_requests_max,
-                timeout_graceful_shutdown=1,
-            )
-        )
+        self._app = build_app(self._ingest, self.gate.advice, self.gate.counters, installation.token)
+        self._http: _HttpServer | None = None
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -87,15 +76,29 @@ class Gateway:
                 self._say("The control bus does not answer: clients go to the installation's brokers until it does.")
             self._ingest.start()
             self._listener = await loop.create_server(lambda: DeviceSide(self.gate), sock=mqtt, backlog=BACKLOG)
+            self._http = _HttpServer(self._http_config())
             self._tasks.append(loop.create_task(self._http.serve(sockets=[http])))
             opened.pop_all()
         self._tasks.append(loop.create_task(self._report()))
+
+    def _http_config(self) -> uvicorn.Config:
+        return uvicorn.Config(
+            self._app,
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=self._settings.http_requests_max,
+            timeout_graceful_shutdown=1,
+        )
 
     async def stop(self) -> None:
         """Stop listening, close every connection, let go of the bus. Safe to call after a start that failed."""
         if self._listener is not None:
             self._listener.close()
-        self._http.should_exit = True
+        if self._http is not None:
+            self._http.should_exit = True
         self.gate.close_all()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_S_MAX, return_when=asyncio.FIRST_COMPLETED)
@@ -110,7 +113,7 @@ class Gateway:
         """What this gateway does, once a second, under a lease: who stops saying it is taken to be gone."""
         key = f"{GATEWAYS_KEY}.{self._settings.name}"
         address = f"{self.mqtt_address[0]}:{self.mqtt_address[1]}"
-        while not self._http.should_exit:
+        while True:
             with contextlib.suppress(BrokerUnavailableError):
                 state = msgspec.json.encode(self.gate.state(address))
                 await self._watcher.put(key, state, lease_s=STATE_LEASE_S)
