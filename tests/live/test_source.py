@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import tidegate.pipeline.sources.fetch as fetching
+import tidegate.pipeline.sources.jetstream as jetstream
 from tidegate.benchmarks.filling import open_slice
 from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.embedded import EmbeddedBrokers
@@ -113,6 +114,10 @@ def reader(here: Installation, tmp_path: Path) -> Iterator[JetStreamReader]:
     reading = JetStreamReader({"state": str(tmp_path), "node": "reader", "partitions": "2"})
     yield reading
     reading.stop()
+    # A worker keeps its connection for the next batch; this process is none.
+    for kept in jetstream._wires.values():
+        kept.close()
+    jetstream._wires.clear()
 
 
 def test_a_batch_stays_within_the_limit_and_shares_it(reader: JetStreamReader) -> None:

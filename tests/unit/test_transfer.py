@@ -77,3 +77,10 @@ def test_vacating_frees_slices_and_honours_takers() -> None:
 
 def test_renewing_raises_only_the_own_epochs() -> None:
     assert holds(("a", 2), ("b", 4)).renew("a") == holds(("a", 3), ("b", 4))
+
+
+def test_promised_are_the_slices_that_others_still_hold() -> None:
+    assignment = holds(("a", 1, "b"), ("b", 1, "a"), ("b", 2), (None, 3), ("a", 4))
+    assert assignment.promised_to("b") == [0]
+    assert assignment.promised_to("a") == [1]
+    assert assignment.promised_to("c") == []

@@ -16,6 +16,7 @@ from tidegate.demo import picture
 from tidegate.demo.acts import Cue, Stage
 from tidegate.demo.keys import stay
 from tidegate.demo.script import Script, environment
+from tidegate.demo.starting import Starting
 from tidegate.demo.story import Story
 from tidegate.demo.verdict import Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
@@ -69,25 +70,20 @@ class Performance:
     def _start(self, chain: Chain) -> Window:
         story = self._story
         story.heading("Starting")
-        self._ready("brokers", chain.start_brokers)
-        chain.start_parts()
-        waiting = list(chain.parts)
-        for name in chain.ready():
-            if name:
-                waiting.remove(name)
-                story.say(f"  {name} is ready after {self._passed_s():.1f} s")
-            else:
-                story.wait("starting", waiting)
+        with Starting(story, ["brokers", *chain.part_names], self._began_s) as starting:
+            chain.start_brokers()
+            starting.ready("brokers")
+            chain.start_parts()
+            for name in chain.ready():
+                if name:
+                    starting.ready(name)
+                starting.tick()
         window = Window(chain.web_addresses, chain.installation.token)
         self._await_view(window)
         host, port = chain.web_addresses[0]
         story.heading(f"Dashboard: http://{host}:{port}/?token={chain.installation.token}")
         story.say(f"  from another machine: ssh -L {port}:{host}:{port} <this machine>, then the same address there")
         return window
-
-    def _ready(self, name: str, start: Any) -> None:
-        start()
-        self._story.say(f"  {name} are ready after {self._passed_s():.1f} s")
 
     def _await_view(self, window: Window) -> None:
         deadline_s = time.monotonic() + VIEW_S_MAX

@@ -124,6 +124,10 @@ class Chain:
         for part in self.parts.values():
             part.start()
 
+    @property
+    def part_names(self) -> list[str]:
+        return ["gateway-1", *self._names("controller"), *self._names("node")]
+
     def _names(self, kind: str) -> list[str]:
         return [f"{kind}-{number}" for number in range(1, self._counts[kind] + 1)]
 

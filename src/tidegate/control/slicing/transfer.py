@@ -43,6 +43,12 @@ class Assignment(msgspec.Struct, frozen=True):
     def owned_by(self, node: str) -> dict[int, Hold]:
         return {slice_: hold for slice_, hold in enumerate(self.holds) if hold.owner == node}
 
+    def promised_to(self, node: str) -> list[int]:
+        """Slices that name this node as their taker and are still somebody else's."""
+        return [
+            slice_ for slice_, hold in enumerate(self.holds) if hold.taker == node and hold.owner not in (None, node)
+        ]
+
     def _with(self, changed: Mapping[int, Hold]) -> "Assignment":
         return Assignment(tuple(changed.get(slice_, hold) for slice_, hold in enumerate(self.holds)))
 

@@ -5,6 +5,7 @@ to begin, and how far this batch goes. Slices come and go between two batches; w
 everything before it is committed, so that is the moment to let a slice go and to take one on.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.ingest import last_sequences
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
+from tidegate.control.slicing.transfer import Assignment
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.sources.fetch import Rows, fetch
@@ -40,6 +42,8 @@ Offset = dict[str, list[int]]
 _TOPICS_MAX = 200_000
 # Below this a second task costs more than it takes off the first.
 PARTITION_ROWS_MIN = 4_000
+PROMISED_S_MAX = 0.3
+PROMISED_POLL_S = 0.02
 
 
 class SliceRanges(InputPartition):
@@ -183,7 +187,19 @@ class _Planner:
         if any(hold.taker for hold in assignment.owned_by(self._node).values()):
             alive = self._assignments.alive()
             assignment = self._assignments.change(lambda before: before.release(self._node, alive))
+        assignment = self._await_promised(assignment)
         return {slice_: hold.epoch for slice_, hold in assignment.owned_by(self._node).items()}
+
+    def _await_promised(self, assignment: Assignment) -> Assignment:
+        """A slice that is on its way here comes between two batches of its giver, within half a batch as a rule.
+
+        Waiting for it a little costs the other slices less than a whole batch later would cost this one.
+        """
+        deadline_s = time.monotonic() + PROMISED_S_MAX
+        while assignment.promised_to(self._node) and time.monotonic() < deadline_s:
+            time.sleep(PROMISED_POLL_S)
+            assignment = self._assignments.current()
+        return assignment
 
     def ends(self, slices: Iterable[int]) -> dict[int, int]:
         self.last_ends = last_sequences(self._data, slices)
