@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 DONE = VENV / ".complete"
-DOWNLOAD_MB = 720
+DOWNLOAD_MB = 710
 UNPACKED_MB = 1300
 # What preparing Spark takes, in the unit of the bar: about as long as that many megabytes.
 PREPARE_MB = 700

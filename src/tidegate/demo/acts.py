@@ -98,6 +98,7 @@ class Stage:
             noted = self._follow(fleet, list(cues), self.script.seconds(calm_s) + DRAIN_S_MAX)
         finally:
             fleet.stop()
+        self.story.say("  Comparing what devices saw acknowledged with the table.")
         flood_from, flood_to = self.script.flood(calm_s)
         return Act(
             name=name,

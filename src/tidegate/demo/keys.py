@@ -1,6 +1,7 @@
 """After the verdict: the installation stays up, and single keys flood it, hurt it, and switch its protection."""
 
 import contextlib
+import os
 import select
 import sys
 import termios
@@ -64,7 +65,8 @@ def _key(*, has_keyboard: bool) -> str:
         time.sleep(LOOK_S)
         return ""
     ready, _, _ = select.select([sys.stdin], [], [], LOOK_S)
-    return sys.stdin.read(1).lower() if ready else ""
+    # Not through the text layer: what it has read ahead, nobody would wait for.
+    return os.read(sys.stdin.fileno(), 1).decode(errors="ignore").lower() if ready else ""
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from tidegate.demo.story import Story
 from tidegate.demo.verdict import Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
+from tidegate.model.errors import TidegateError
 from tidegate.settings import Settings
 
 VIEW_S_MAX = 30.0
@@ -90,7 +91,9 @@ class Performance:
         while (view := window.view()) is None or view.now is None or view.leader is None:
             self._story.wait("starting", ["the first measurement"])
             if time.monotonic() > deadline_s:
-                break
+                raise TidegateError(
+                    f"No controller leads after {VIEW_S_MAX:.0f} s: run it again; its logs went with it."
+                )
             time.sleep(0.1)
         self._story.say(f"  everything is ready after {self._passed_s():.1f} s")
 
@@ -106,6 +109,7 @@ class Performance:
         first = stage.play("act-1", protected=False, calm_s=script.calm_s, cues=self._cues_without())
         stage.window.remember(first.flood_from_s - script.pause_s, first.ended_s)
         second = stage.play("act-2", protected=True, calm_s=script.pause_s, cues=self._cues_with(stage))
+        self._story.say("  Reading from the table how old each reading was when it was stored.")
         rows = committed(Path(stage.chain.installation.tables) / "readings")
         without, protected = (figures(act, rows) for act in (first, second))
         self._story.verdict(without, protected)

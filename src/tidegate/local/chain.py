@@ -184,7 +184,7 @@ class Chain:
 
     def stop(self) -> None:
         """Devices first, then what works for them, the brokers last. Safe to call twice, and at any moment."""
-        stop_all(list(self.parts.values()))
+        stop_all(list(self.parts.values()), self._say)
         self.parts.clear()
         for wire in self._wires:
             wire.close()

@@ -96,9 +96,10 @@ class Part:
         self._process = None
 
 
-def stop_all(parts: Sequence[Part]) -> None:
+def stop_all(parts: Sequence[Part], say: Say) -> None:
     for part in parts:
         part.ask_to_stop()
     deadline_s = time.monotonic() + STOP_S_MAX
     for part in parts:
         part.stop(deadline_s)
+        say(f"  {part.name} has stopped.")
