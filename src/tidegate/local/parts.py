@@ -12,6 +12,7 @@ from tidegate.model.errors import TidegateError
 
 RESTART_S = 2.0
 STOP_S_MAX = 20.0
+TELL_S = 1.8
 BAD_INPUT = 2
 
 Say = Callable[[str], None]
@@ -83,16 +84,17 @@ class Part:
             assert self._process is not None
             self._process.terminate()
 
-    def stop(self, deadline_s: float) -> None:
+    def stop(self, deadline_s: float, say: Say) -> None:
         """Wait for it to end, until the deadline of the monotonic clock; then end its whole group."""
         process = self._process
-        if process is None:
-            return
-        try:
-            process.wait(max(0.1, deadline_s - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        while process is not None and process.poll() is None:
+            try:
+                process.wait(TELL_S)
+            except subprocess.TimeoutExpired:
+                say(f"  Waiting for {self.name} to stop.")
+            if time.monotonic() > deadline_s:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         self._process = None
 
 
@@ -101,5 +103,5 @@ def stop_all(parts: Sequence[Part], say: Say) -> None:
         part.ask_to_stop()
     deadline_s = time.monotonic() + STOP_S_MAX
     for part in parts:
-        part.stop(deadline_s)
+        part.stop(deadline_s, say)
         say(f"  {part.name} has stopped.")
