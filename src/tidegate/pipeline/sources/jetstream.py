@@ -42,7 +42,7 @@ Offset = dict[str, list[int]]
 _TOPICS_MAX = 200_000
 # Below this a second task costs more than it takes off the first.
 PARTITION_ROWS_MIN = 4_000
-PROMISED_S_MAX = 0.2
+PROMISED_S_MAX = 0.3
 PROMISED_POLL_S = 0.02
 
 
