@@ -162,9 +162,10 @@ def _train(archive: Path) -> None:
     frame = spark.readStream.format(Ticks.name()).load()
     frame = frame.mapInArrow(lambda batches: batches, frame.schema)
     writer = frame.writeStream.trigger(processingTime="0 seconds").foreachBatch(_collect)
-    query = writer.option("checkpointLocation", tempfile.mkdtemp(prefix="tidegate-prepare-")).start()
-    query.awaitTermination(_TRAINING_S)
-    query.stop()
+    with tempfile.TemporaryDirectory(prefix="tidegate-prepare-", ignore_cleanup_errors=True) as scratch:
+        query = writer.option("checkpointLocation", scratch).start()
+        query.awaitTermination(_TRAINING_S)
+        query.stop()
     spark.stop()
 
 
