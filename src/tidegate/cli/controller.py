@@ -1,7 +1,6 @@
 """``tidegate controller``: one controller and its dashboard, until stopped."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import STATE, Config, State
+from tidegate.cli.parent import stop_with_parent
 from tidegate.controller.server import Controller
 from tidegate.model.installation import Installation
 from tidegate.settings import load, with_options
@@ -42,7 +42,7 @@ def run(
     if installation.token or web_port is not None:
         parts.append(_web(controller, with_options(settings.web, {"port": web_port}), installation.token))
     if ends_with_parent:
-        parts.append(_watch_parent)
+        parts.append(stop_with_parent)
     _say(f"Controller {chosen.name} is ready.")
     asyncio.run(_together(parts))
 
@@ -76,13 +76,6 @@ async def _together(parts: list[Part]) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     await asyncio.gather(*tasks)
-
-
-async def _watch_parent(stop: asyncio.Event) -> None:
-    """A controller that ``tidegate up`` started must not outlive it, however that ended."""
-    parent = os.getppid()
-    while os.getppid() == parent and not stop.is_set():
-        await asyncio.sleep(0.5)
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,6 @@
 """``tidegate gateway``: one gateway, until stopped."""
 
 import asyncio
-import os
 import resource
 import signal
 import sys
@@ -10,11 +9,10 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import STATE, Config, State
+from tidegate.cli.parent import stop_with_parent
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 from tidegate.settings import load, with_options
-
-_PARENT_S = 0.5
 
 
 def run(
@@ -53,19 +51,12 @@ async def _serve(installation: Installation, settings: GatewaySettings, ends_wit
         await gateway.start()
         mqtt, http = (f"{host}:{port}" for host, port in (gateway.mqtt_address, gateway.http_address))
         _say(f"Gateway {settings.name} is ready at {mqtt} (HTTP {http}).")
-        watch = loop.create_task(_watch_parent(os.getppid(), stopping)) if ends_with_parent else None
+        watch = loop.create_task(stop_with_parent(stopping)) if ends_with_parent else None
         await stopping.wait()
         if watch is not None:
             watch.cancel()
     finally:
         await gateway.stop()
-
-
-async def _watch_parent(parent: int, stopping: asyncio.Event) -> None:
-    """A gateway that ``tidegate up`` started must not outlive it, however that ended."""
-    while os.getppid() == parent:
-        await asyncio.sleep(_PARENT_S)
-    stopping.set()
 
 
 def _allow_open_files() -> None:
