@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAYLOAD_BYTES_MAX 256
+#define PAYLOAD_BYTES_MAX 2048
 
 struct pace {
     double default_s;  /* how often this device sends when nobody asks otherwise */

@@ -2,8 +2,8 @@
 
     python tests/browser/serve_views.py TOKEN SCENARIO START_S
 
-SCENARIO is calm, flood or protected; START_S says how far into the run the page begins; with ``still`` as a fourth word
-the measurements have stopped ten seconds ago.
+SCENARIO is calm, flood, protected, shadow or classes; START_S says how far into the run the page begins; with ``still``
+as a fourth word the measurements have stopped ten seconds ago.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 
-import msgspec
 import views
 
 from tidegate.model.decisions import Mode
@@ -19,27 +18,20 @@ from tidegate.model.view import Sample, View
 from tidegate.web.server import serve
 
 STILL_S = 10.0
+MODES = {"flood": "off", "shadow": "shadow"}
 
 
 class Moving:
     """A view whose time passes with the clock. Its mode is what the page sets."""
 
     def __init__(self, scenario: str, start_s: float, *, still: bool) -> None:
-        self.mode = Mode(send_rate="off" if scenario == "flood" else "acting")
-        self._began_s = time.time() - start_s
-        self._run = views.run(600.0, protected=scenario == "protected", began_s=self._began_s)
-        if scenario == "calm":
-            self._run = tuple(s for s in self._run if s.at_s < self._began_s + 25.0)
-            self._run = tuple(
-                msgspec.structs.replace(s, at_s=s.at_s + 25.0 * turn) for turn in range(24) for s in self._run
-            )
+        self.mode = Mode(send_rate=MODES.get(scenario, "acting"))
+        self._run = views.run(600.0, scenario).shifted(time.time() - start_s)
         self._still_s = time.time() - STILL_S if still else None
         self._broken = scenario == "flood"
 
     def view(self) -> View:
-        now_s = self._still_s or time.time()
-        samples = tuple(sample for sample in self._run if sample.at_s <= now_s)
-        return views.view_at(samples, self.mode, broken=self._broken)
+        return views.view_at(self._run.until(self._still_s or time.time()), self.mode, broken=self._broken)
 
     async def set_mode(self, mode: Mode) -> None:
         self.mode = mode
@@ -56,7 +48,7 @@ async def main(token: str, scenario: str, start_s: float, *, still: bool) -> Non
 
 
 def _past() -> tuple[Sample, ...]:
-    return views.run(200.0, protected=False)
+    return views.run(200.0, "flood").samples
 
 
 def _optional(past: Callable[[], tuple[Sample, ...]] | None) -> dict[str, Callable[[], tuple[Sample, ...]]]:

@@ -1,52 +1,15 @@
 """The dashboard in a real browser: headless Chromium against a served installation that moves."""
 
 import json
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from browsing import Served, complaints, opened, text, until
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
-
-TOKEN = "tide-secret-token"
-WAIT_S = 30
 
 pytestmark = pytest.mark.live
-
-
-class Served:
-    """A process that serves views, ended by closing its standard input."""
-
-    def __init__(self, *arguments: str) -> None:
-        script = Path(__file__).with_name("serve_views.py")
-        self._process = subprocess.Popen(
-            [sys.executable, str(script), TOKEN, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.address = self._process.stdout.readline().strip()
-        assert self.address.startswith("http://127.0.0.1:")
-
-    def mode(self) -> dict[str, Any]:
-        request = urllib.request.Request(f"{self.address}/api/view", headers={"Authorization": f"Bearer {TOKEN}"})
-        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
-            mode: dict[str, Any] = json.load(answer)["mode"]
-        return mode
-
-    def stop(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            assert self._process.wait(WAIT_S) == 0
-        finally:
-            self._process.kill()
-            self._process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -54,26 +17,6 @@ def protected() -> Iterator[Served]:
     served = Served("protected", "60")
     yield served
     served.stop()
-
-
-def opened(browser: webdriver.Chrome, served: Served, width: int = 1280) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(f"{served.address}/?token={TOKEN}")
-    until(browser, lambda: "Data is" in text(browser, ".state"))
-
-
-def until(browser: webdriver.Chrome, holds: Callable[[], bool]) -> None:
-    WebDriverWait(browser, WAIT_S).until(lambda _: holds())
-
-
-def text(browser: webdriver.Chrome, selector: str) -> str:
-    found: str = browser.execute_script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
-    return found
-
-
-def complaints(browser: webdriver.Chrome) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:
@@ -132,18 +75,18 @@ def test_an_opened_reason_stays_open_while_values_move(browser: webdriver.Chrome
     assert all(word in reason.text for word in ("Readings", "Rule", "Not taken"))
 
 
-def test_the_switch_turns_protection_off_and_on(browser: webdriver.Chrome, protected: Served) -> None:
+def test_the_switch_has_acting_shadow_and_off_and_obeys_keys(browser: webdriver.Chrome, protected: Served) -> None:
     opened(browser, protected)
-    switch = browser.find_element(By.CSS_SELECTOR, ".q-toggle")
-    switch.send_keys(Keys.SPACE)
-    until(browser, lambda: protected.mode()["send_rate"] == "off" and text(browser, ".mode").startswith("off"))
-    switch.send_keys(Keys.SPACE)
-    until(browser, lambda: protected.mode()["send_rate"] == "acting")
+    for key, mode in ((Keys.SPACE, "shadow"), (Keys.ENTER, "off"), (Keys.SPACE, "acting")):
+        browser.find_element(By.XPATH, f"//*[@role='group']//button[.='{mode.capitalize()}']").send_keys(key)
+        until(browser, lambda: protected.mode()["send_rate"] == mode and text(browser, ".mode").startswith(mode))  # noqa: B023
+        pressed = browser.find_elements(By.CSS_SELECTOR, "[role=group] [aria-pressed=true]")
+        assert [button.text for button in pressed] == [mode.capitalize()]
 
 
 def test_freezing_asks_first_and_release_does_not(browser: webdriver.Chrome, protected: Served) -> None:
     opened(browser, protected)
-    button = browser.find_element(By.CSS_SELECTOR, ".controls .q-btn")
+    button = browser.find_element(By.CSS_SELECTOR, ".controls > .q-btn")
     button.click()
     until(browser, lambda: "Freeze all acting?" in text(browser, ".q-dialog"))
     assert protected.mode()["frozen"] is False

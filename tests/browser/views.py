@@ -1,41 +1,84 @@
-"""A plausible installation that moves: calm, a flood nobody is protected from, and the same flood with protection.
+"""A plausible installation that moves: calm, or flooded without protection, with it, in shadow mode, or with classes.
 
-A fluid model of one queue, stepped once a second: what the dashboard's tests and screenshots look at.
+A fluid model of one queue, stepped twice a second: what the dashboard's tests and screenshots look at.
 """
 
-from dataclasses import dataclass
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
 from tidegate.model.view import Chain, Sample, View
 
-CAPACITY_PER_S = 500.0
+NODE_PER_S = 250.0
+NODES, NODES_MAX = 2, 4
+NODE_START_S = 20.0
 CALM_DEVICES, FLOOD_DEVICES = 100, 800
+FLOOD_FROM_S, FLOOD_UNTIL_S = 25.0, 300.0
 DEFAULT_INTERVAL_S = 0.5
 PERIOD_S = 0.5
+CLASSES = {"telemetry": 0.85, "command": 0.13, "alarm": 0.02}  # shares of the devices
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    samples: tuple[Sample, ...]
+    decisions: tuple[Decision, ...]
+
+    def until(self, at_s: float) -> "Run":
+        return Run(
+            samples=tuple(sample for sample in self.samples if sample.at_s <= at_s),
+            decisions=tuple(decision for decision in self.decisions if decision.at_s <= at_s),
+        )
+
+    def shifted(self, by_s: float) -> "Run":
+        return Run(
+            samples=tuple(msgspec.structs.replace(one, at_s=one.at_s + by_s) for one in self.samples),
+            decisions=tuple(msgspec.structs.replace(one, at_s=one.at_s + by_s) for one in self.decisions),
+        )
 
 
 @dataclass
 class World:
-    """State of the queue. ``flooded_from_s`` and ``flooded_until_s`` bound the flood."""
+    """The queue, who sends into it and who works on it. ``scenario`` says what is done about it."""
 
-    protected: bool
-    flooded_from_s: float = 25.0
-    flooded_until_s: float = 90.0
+    scenario: str
     waiting: float = 0.0
-    interval_s: float = 0.0
+    interval_s: float = 0.0  # decided; in force where devices are told
     phase: str = "idle"
+    nodes: int = NODES
+    wanted: int = NODES
+    starting: deque[float] = field(default_factory=deque)
+    decisions: list[Decision] = field(default_factory=list)
+
+    @property
+    def _is_told(self) -> bool:
+        return self.scenario != "shadow"
+
+    @property
+    def _has_classes(self) -> bool:
+        return self.scenario == "classes"
+
+    @property
+    def capacity_per_s(self) -> float:
+        return self.nodes * NODE_PER_S
 
     def step(self, at_s: float) -> Sample:
-        devices = FLOOD_DEVICES if self.flooded_from_s <= at_s < self.flooded_until_s else CALM_DEVICES
-        interval_s = max(DEFAULT_INTERVAL_S, self.interval_s)
+        is_flood = FLOOD_FROM_S <= at_s < FLOOD_UNTIL_S and self.scenario != "calm"
+        devices = FLOOD_DEVICES if is_flood else CALM_DEVICES
+        demand = devices / DEFAULT_INTERVAL_S
+        in_force_s = self.interval_s if self._is_told else 0.0
         wobble = 1 + 0.03 * ((int(at_s * 7) * 37) % 11 - 5) / 5
-        arrival = devices / interval_s * wobble
-        departure = min(CAPACITY_PER_S * (2 - wobble), arrival + self.waiting / PERIOD_S)
+        arrival = devices / max(DEFAULT_INTERVAL_S, in_force_s) * wobble
+        departure = min(self.capacity_per_s * (2 - wobble), arrival + self.waiting / PERIOD_S)
         self.waiting = max(0.0, self.waiting + (arrival - departure) * PERIOD_S)
-        age_s = 0.35 * wobble + self.waiting / CAPACITY_PER_S
-        if self.protected:
-            self._advise(devices, age_s)
+        age_s = 0.35 * wobble + self.waiting / self.capacity_per_s
+        if self.scenario not in ("calm", "flood"):
+            self._advise(at_s, devices, age_s)
+        if self._has_classes:
+            self._scale(at_s, demand, age_s)
         return Sample(
             at_s=at_s,
             age_s=age_s,
@@ -43,88 +86,116 @@ class World:
             departure_per_s=departure,
             waiting=int(self.waiting),
             devices=devices,
-            interval_s=self.interval_s,
-            capacity_per_s=CAPACITY_PER_S if at_s > self.flooded_from_s + 3 else None,
+            interval_s=self.interval_s if self._is_told else 0.0,
+            capacity_per_s=self.capacity_per_s if at_s > FLOOD_FROM_S + 3 else None,
             phase=self.phase,
+            demand_per_s=demand if self._has_classes else None,
+            instances=self.nodes,
+            instances_wanted=self.wanted if self._has_classes else None,
+            classes=self._classes(),
         )
 
-    def _advise(self, devices: int, age_s: float) -> None:
-        fitting_s = devices / CAPACITY_PER_S
+    def _classes(self) -> dict[str, float]:
+        """Commands wait half as long as telemetry, alarms never."""
+        return (
+            {"alarm": 0.0, "command": max(DEFAULT_INTERVAL_S, self.interval_s / 2)}
+            if self._has_classes and self.interval_s
+            else {}
+        )
+
+    def _advise(self, at_s: float, devices: int, age_s: float) -> None:
+        before_s = self.interval_s
+        fitting_s = devices / self.capacity_per_s
+        protect, recover = ("drain", "hold") if self._has_classes else ("protect", "recover")
         if age_s > 1.5:
-            self.phase, self.interval_s = "protect", fitting_s / 0.9
-        elif self.phase == "protect":
-            self.phase = "recover"
-        elif self.phase == "recover":
+            self.phase, self.interval_s = protect, fitting_s / 0.9
+        elif self.phase == protect:
+            self.phase = recover
+        elif self.phase == recover:
             self.interval_s = max(fitting_s, self.interval_s / 1.04)
             if self.interval_s <= DEFAULT_INTERVAL_S:
                 self.phase, self.interval_s = "idle", 0.0
+        if abs(self.interval_s - before_s) > 0.02 * before_s:
+            verb = "are" if self._is_told else "would be"
+            sentence = (
+                f"{devices} devices {verb} asked to send every {self.interval_s:.2g} s because data is "
+                f"{age_s:.2g} s old and Spark takes {self.capacity_per_s:.0f} msg/s."
+                if self.interval_s
+                else "Devices return to their default because the default rate is reached without an overload."
+            )
+            arguments = {"interval_s": self.interval_s, "lifetime_s": 10.0, "classes": self._classes()}
+            self._decide(at_s, age_s, "advise", arguments, sentence)
 
+    def _scale(self, at_s: float, demand: float, age_s: float) -> None:
+        while self.starting and self.starting[0] <= at_s:
+            self.starting.popleft()
+            self.nodes += 1
+        wanted = min(NODES_MAX, max(NODES, math.ceil(demand / NODE_PER_S)))
+        if wanted == self.wanted:
+            return
+        self.starting += [at_s + NODE_START_S + 5 * number for number in range(wanted - self.nodes)]
+        self.nodes, self.wanted = min(self.nodes, wanted), wanted
+        sentence = f"{wanted} processing nodes shall run because devices want to send {demand:,.0f} msg/s."
+        self._decide(at_s, age_s, "scale", {"instances": wanted}, sentence)
 
-def run(seconds: float, *, protected: bool, began_s: float = 0.0) -> tuple[Sample, ...]:
-    """The samples of a run that lasts this long."""
-    world = World(protected=protected)
-    samples = [world.step(number * PERIOD_S) for number in range(int(seconds / PERIOD_S) + 1)]
-    return tuple(
-        Sample(**{**{name: getattr(s, name) for name in s.__struct_fields__}, "at_s": began_s + s.at_s})
-        for s in samples
-    )
-
-
-def decisions_of(samples: tuple[Sample, ...], *, acted: bool = True) -> tuple[Decision, ...]:
-    """A decision wherever the advised interval changed by more than two per cent."""
-    found: list[Decision] = []
-    advised_s = 0.0
-    for sample in samples:
-        if abs(sample.interval_s - advised_s) <= 0.02 * advised_s:
-            continue
-        advised_s = sample.interval_s
-        found.append(_decision(sample, acted=acted))
-    return tuple(found)
-
-
-def _decision(sample: Sample, *, acted: bool) -> Decision:
-    if sample.interval_s > 0:
-        sentence = (
-            f"{sample.devices} devices are asked to send every {sample.interval_s:.2g} s, because data is "
-            f"{sample.age_s:.2g} s old and Spark takes {CAPACITY_PER_S:.0f} msg/s."
+    def _decide(self, at_s: float, age_s: float, kind: str, arguments: dict[str, object], sentence: str) -> None:
+        reason = Reason(
+            readings={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
+            rule=f"{self.phase}: rate = capacity / devices",
+            rejected="Leave devices at their default: data would age by 2.2 s every second.",
         )
-    else:
-        sentence = "Devices return to their default interval, because the flood is over."
-    reason = Reason(
-        readings={"head_age_s": round(sample.age_s, 2), "devices": sample.devices, "capacity_per_s": CAPACITY_PER_S},
-        rule=f"{sample.phase}: rate = capacity / devices",
-        rejected="Leave devices at their default: data would age by 2.2 s every second.",
-    )
-    action = Action(kind="advise", arguments={"interval_s": sample.interval_s, "lifetime_s": 10}, reason=reason)
-    return Decision(
-        at_s=sample.at_s, controller="controller-1", phase=sample.phase, sentence=sentence, acted=acted, action=action
-    )
+        action = Action(kind=kind, arguments=arguments, reason=reason)
+        made = Decision(
+            at_s=at_s,
+            controller="controller-1",
+            phase=self.phase,
+            sentence=sentence,
+            acted=self._is_told,
+            action=action,
+        )
+        self.decisions.append(made)
 
 
-def view_at(samples: tuple[Sample, ...], mode: Mode, *, broken: bool = False) -> View:
-    """What the controller shows after these samples."""
-    now = samples[-1]
-    published = int(sum(sample.arrival_per_s for sample in samples) * PERIOD_S)
+def run(seconds: float, scenario: str) -> Run:
+    """A run from time 0 that lasts this long."""
+    world = World(scenario=scenario)
+    samples = tuple(world.step(number * PERIOD_S) for number in range(int(seconds / PERIOD_S) + 1))
+    return Run(samples=samples, decisions=tuple(world.decisions))
+
+
+def view_at(shown: Run, mode: Mode, *, broken: bool = False) -> View:
+    """What the controller shows after this run."""
+    now = shown.samples[-1]
+    published = int(sum(sample.arrival_per_s for sample in shown.samples) * PERIOD_S)
     problem = "does not answer its monitoring page" if broken else None
     return View(
         name="pump-house",
         controller="controller-1",
         leader="controller-1",
         mode=mode,
-        samples=samples,
-        decisions=decisions_of(samples, acted=mode.send_rate == "acting")[-50:],
+        samples=shown.samples,
+        decisions=shown.decisions[-50:],
         chain=Chain(
             gateways=(_gateway("gateway-1", now, published),),
             brokers=(
                 BrokerState(name="broker-1", address="127.0.0.1:1883", healthy=True, connections=now.devices),
                 BrokerState(name="broker-2", address="127.0.0.1:1884", healthy=not broken, problem=problem),
             ),
-            nodes=(
-                NodeState(name="node-1", alive=True, slices=(0, 1, 2, 3), rows=published // 2, cost_s=31.0),
-                NodeState(name="node-2", alive=True, slices=(4, 5, 6, 7), rows=published // 2, cost_s=30.0),
-            ),
+            nodes=tuple(_node(number, now, published) for number in range(now.instances)),
         ),
         alarms=(f"broker-2 {problem}",) if problem else (),
+    )
+
+
+def _node(number: int, now: Sample, published: int) -> NodeState:
+    return NodeState(
+        name=f"node-{number + 1}",
+        alive=True,
+        slices=tuple(range(8))[number :: now.instances],
+        rows=published // now.instances,
+        cost_s=30.0 + number,
+        limit_rows=NODE_PER_S * 12,
+        limit_s=12.0,
     )
 
 
@@ -139,4 +210,11 @@ def _gateway(name: str, now: Sample, published: int) -> GatewayState:
         advised=published // 10,
         refused={"packet larger than 64 KiB": 3, "topic not allowed": 1},
         brokers={"broker-1": now.devices},
+        held=12 if now.classes else 0,
+        classes={
+            kind: ClassState(devices=round(now.devices * share), publishes=int(published * share))
+            for kind, share in CLASSES.items()
+        }
+        if now.instances_wanted is not None
+        else {},
     )

@@ -99,12 +99,15 @@ async def advise(installation: Installation, interval_s: float, lifetime_s: floa
     )
 
 
-def test_every_sample_is_in_the_log_and_in_the_acknowledgement_file(installation: Installation, tmp_path: Path) -> None:
-    path, count = tmp_path / "pump.acks", 200
+@pytest.mark.parametrize(("name", "device_class"), [("pump", None), ("siren", "alarm")])
+def test_every_sample_is_in_the_log_and_in_the_acknowledgement_file(
+    installation: Installation, tmp_path: Path, name: str, device_class: str | None
+) -> None:
+    path, count = tmp_path / f"{name}.acks", 200
     values = [15 + number % 100 / 100 for number in range(count)]
 
     async def use() -> int:
-        async with device("pump", installation, path, default_interval_s=0.05) as pump:
+        async with device(name, installation, path, default_interval_s=0.05, device_class=device_class) as pump:
             for value in values:
                 pump.sample(value)
                 await asyncio.sleep(0.002)
@@ -115,10 +118,10 @@ def test_every_sample_is_in_the_log_and_in_the_acknowledgement_file(installation
         return counters.sent
 
     sent = asyncio.run(use())
-    boot = int((tmp_path / "pump.boot").read_text())
-    assert identities(read_file(path)) == Counter({("pump", boot, seq): 1 for seq in range(sent)})
+    boot = int((tmp_path / f"{name}.boot").read_text())
+    assert identities(read_file(path)) == Counter({(name, boot, seq): 1 for seq in range(sent)})
     deadline = time.monotonic() + 30
-    while len(stored := logged(installation, "pump")) < sent and time.monotonic() < deadline:
+    while len(stored := logged(installation, name)) < sent and time.monotonic() < deadline:
         time.sleep(0.2)
     assert [each["seq"] for each in stored] == list(range(sent))
     counts = [each.get("count", 1) for each in stored]
@@ -205,6 +208,19 @@ def test_a_fleet_follows_its_pattern_and_loses_nothing(state: Path, tmp_path: Pa
         by_device.setdefault(name, []).append(seq)
     assert len(by_device) == 200
     assert all(sorted(seqs) == list(range(len(seqs))) for seqs in by_device.values())
+
+
+def test_a_fleet_of_classes_and_of_devices_that_send_on_change_loses_nothing(state: Path, tmp_path: Path) -> None:
+    mix = ("--classes", "telemetry:0.6,alarm:0.4", "--event-driven", "0.5")
+    arguments = ("--devices", "20", "--seconds", "2", "--interval", "0.1", "--json", "--prefix", "mixed", *mix)
+    with fleet(state, tmp_path, *arguments) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    summary = json.loads(output)
+    assert summary["samples"] == summary["readings"] > 200
+    assert summary["sent"] == summary["acked"] == len(identities(read_directory(tmp_path)))
+    # Half of the devices send each sample, the other half about every second one.
+    assert summary["sent"] < 0.9 * summary["samples"]
 
 
 def test_a_fleet_obeys_its_standard_input(state: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tidegate.brokers.embedded import EmbeddedBrokers
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.brokers.wire import Wire
+from tidegate.devices.device import Device
 from tidegate.devices.mqtt import encode_connect, encode_length, encode_publish
 from tidegate.gateway.server import Gateway
 from tidegate.gateway.settings import GatewaySettings
@@ -295,6 +296,61 @@ def test_advice_comes_behind_an_acknowledgement_to_those_who_asked(running: Runn
         time.sleep(0.1)
         assert len(asks.heard) == 3
         assert ADVICE_TOPIC not in {topic for topic, _ in other.heard}
+
+
+def test_classes_are_counted_and_each_device_hears_what_its_class_is_advised(installation: Installation) -> None:
+    advice = Advice(
+        interval_s=5,
+        lifetime_s=60,
+        classes={"alarm": 0.3, "telemetry": 30},
+        dead_bands={"command": 8},
+    )
+
+    async def use(counting: Running) -> None:
+        def device(name: str, device_class: str | None, dead_band: float | None = None) -> Device:
+            return Device(
+                name,
+                addresses=[counting.address],
+                user=installation.mqtt_user,
+                password=installation.mqtt_password,
+                boot=1,
+                default_interval_s=0.05,
+                device_class=device_class,
+                dead_band=dead_band,
+            )
+
+        async with (
+            device("siren", "alarm") as siren,
+            device("pump", "telemetry") as pump,
+            device("plain", None) as plain,
+            device("valve", "command", 0.5) as valve,
+        ):
+            devices, value = (siren, pump, plain, valve), 0.0
+            async with asyncio.timeout(15):
+                while [each.interval_s for each in devices] != [0.3, 30, 5, 0] or valve.dead_band != 4:
+                    for each in devices:
+                        each.sample(value)
+                    value = 1 - value
+                    await asyncio.sleep(0.01)
+            for each in devices:
+                assert await each.drain(15), each.last_failure
+                assert each.counters.samples == each.counters.samples_acked
+            found = counting.state.classes
+            assert {name: one.devices for name, one in found.items()} == {"alarm": 1, "command": 1, "telemetry": 2}
+            assert found["alarm"].publishes == siren.counters.sent
+            assert found["command"].publishes == valve.counters.sent
+            assert found["telemetry"].publishes == pump.counters.sent + plain.counters.sent
+
+    with Running(installation, GatewaySettings(name="counting")) as counting:
+        counting.put(ADVICE_KEY, advice)
+        until(lambda: (now := counting.gateway.gate.advice.current()) is not None and now.classes == advice.classes)
+        asyncio.run(use(counting))
+        until(lambda: not any(one.devices for one in counting.state.classes.values()))
+        before = counting.state.classes["telemetry"].publishes
+        status, _, headers = post(counting, "web-1", READING)
+        assert (status, headers["tidegate-interval-s"]) == (204, "30"), "who comes by HTTP hears its topic's class"
+        after = counting.state.classes["telemetry"]
+        assert (after.devices, after.publishes) == (0, before + 1)
 
 
 def test_a_device_with_no_other_topic_is_answered_by_the_gateway(running: Running) -> None:

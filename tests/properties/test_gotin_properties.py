@@ -37,6 +37,7 @@ def test_bounds_and_edges(chosen: GotinSettings, told: list[tuple[float, bool, f
         at_s += passed_s
         seen = Seen(
             at_s=at_s,
+            measured_at_s=at_s,
             overload=overload,
             waiting=5,
             head_age_s=1.0,

@@ -161,7 +161,7 @@ def test_before_the_flood_nobody_is_held_and_after_it_everybody_returns_to_the_d
 
 def test_an_early_event_and_a_deep_cut_beat_the_published_constants_in_this_flood() -> None:
     """With k_protect = 0.98 the queue gets shorter by 10 messages a second: the flood is over before it is."""
-    published = run(overload="head_age_s > 1.5", k_protect=0.98, k_recover=1.1)
+    published = run(overload="head_age_s > 1.5", options={"k_protect": 0.98, "k_recover": 1.1})
     assert run().mean_age_s() < published.mean_age_s() / 2
 
 

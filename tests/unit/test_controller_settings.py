@@ -9,8 +9,8 @@ from tidegate.model.errors import UserError
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"k_protect": 1.0}, "k_protect"),
-        ({"k_recover": 1.0}, "k_recover"),
+        ({"options": {"k_protect": 1.0}}, "k_protect"),
+        ({"options": {"k_recovery": 1.1}}, "no option 'k_recovery'"),
         ({"period_s": 0.0}, "period_s"),
         ({"lease_s": 0.5}, "lease_s"),
         ({"policy": "magic"}, "policy"),

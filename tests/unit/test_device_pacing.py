@@ -37,9 +37,9 @@ SENT = "sent"
         pytest.param([(10.0, advice(4))], 12.0, 4.0, id="advice puts the next message into the new interval"),
         pytest.param([(10.0, advice(4)), (12.0, SENT)], 16.0, 4.0, id="and the following ones keep that phase"),
         pytest.param(
-            [(10.0, SENT), (10.1, advice(4)), (11.0, advice(4))], 12.1, 4.0, id="repeated advice moves nothing"
+            [(10.0, SENT), (10.1, advice(4)), (11.0, advice(4))], 12.5, 4.0, id="repeated advice moves nothing"
         ),
-        pytest.param([(10.0, SENT), (10.1, advice(1.2))], 11.0, 1.2, id="nobody sends sooner because of advice"),
+        pytest.param([(10.0, SENT), (10.1, advice(1.2))], 11.1, 1.2, id="nobody sends sooner because of advice"),
         pytest.param([(10.0, advice(0.2))], -float("inf"), 1.0, id="shorter than the default is the default"),
         pytest.param([(10.0, advice(4)), (10.5, advice(0))], 11.0, 1.0, id="advice of 0 returns to the default"),
         pytest.param([(10.0, advice(9, 2))], 12.0, 9.0, id="due when it lapses: something may change then"),
@@ -66,6 +66,19 @@ def test_a_fleet_that_hears_the_same_advice_spreads_over_the_interval() -> None:
         pacing.advise(advice(10), 100.0)
     tenths = [int(pacing.due_s(100.0) - 100) for pacing in fleet]
     assert all(60 <= tenths.count(tenth) <= 150 for tenth in range(10))
+
+
+def test_a_fleet_that_slows_down_is_spread_over_the_new_interval() -> None:
+    """Each hears with its own message, all within half a second; none of them may meet at the old interval's end."""
+    fleet = [Pacing(0.5, random.Random(seed)) for seed in range(1_000)]
+    due = []
+    for number, pacing in enumerate(fleet):
+        sent_s = 100 + 0.5 * number / len(fleet)
+        pacing.sent(sent_s)
+        pacing.advise(advice(5), sent_s)
+        due.append(pacing.due_s(sent_s))
+    counts = [sum(100.5 + half / 2 <= one < 101 + half / 2 for one in due) for half in range(1, 9)]
+    assert all(70 <= count <= 150 for count in counts), counts
 
 
 @pytest.mark.parametrize("default_s", [0, -1.0, float("nan"), float("inf")])

@@ -42,6 +42,7 @@ def app() -> typer.Typer:
         (["--pattern", "0-100"], "has the point '0-100'"),
         (["--pattern", "0:1000000"], "raise the limit"),
         (["--pattern", "0:1", "--prefix", "a/b"], "cannot be a topic level"),
+        (["--pattern", "0:1", "--classes", "alarm:2"], "a share is above 0"),
         (["--pattern", "0:1"], "No running installation"),
     ],
 )

@@ -1,14 +1,18 @@
 """One session: bytes of one side in, bytes for the other out. Only what concerns advice changes."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.devices.mqtt import encode_publish
 from tidegate.gateway.advising import AdviceInForce
+from tidegate.gateway.classes import Classes
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt.packets import SUBSCRIBE, UNSUBSCRIBE, encode, encode_filters, parse_filters
 from tidegate.gateway.mqtt.session import UNANSWERED_MAX, Session
+from tidegate.model.advice import Advice
+from tidegate.model.classes import DEFAULT_CLASSES
 
 ADVICE = b"tidegate/advice"
 DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10.0}'
@@ -30,7 +34,7 @@ class Held:
         self.clock = Clock()
         self.advice = AdviceInForce(self.clock)
         self.counters = Counters()
-        self.session = Session(10_000, self.advice, self.counters)
+        self.session = Session(10_000, self.advice, self.counters, Classes(DEFAULT_CLASSES))
         assert self.session.from_broker(CONNACK) == CONNACK
         assert self.session.return_code == 0
 
@@ -141,6 +145,16 @@ def test_advice_lapses_on_the_gateways_clock() -> None:
     assert held.session.from_broker(puback(2)) == puback(2) + ADVICE_PACKET
 
 
+def test_what_classes_are_advised_passes_with_what_is_left_of_its_lifetime() -> None:
+    held = Held().asks()
+    advice = Advice(interval_s=2, lifetime_s=10, classes={"alarm": 0, "telemetry": 4.5}, dead_bands={"command": 3})
+    held.advice.renew(msgspec.json.encode(advice), 1)
+    held.clock.now_s = 4.0
+    packet = held.session.from_broker(puback(1)).removeprefix(puback(1))
+    told = msgspec.json.decode(packet[packet.index(b"{") :], type=Advice)
+    assert told == msgspec.structs.replace(advice, lifetime_s=6.0)
+
+
 @pytest.mark.parametrize(
     "document",
     [None, b"", b"{}", b'{"interval_s":-1,"lifetime_s":10}', b'{"interval_s":1,"lifetime_s":0}', b"[1]"],
@@ -184,7 +198,7 @@ def test_unanswered_subscriptions_are_bounded() -> None:
 
 
 def test_a_broker_that_does_not_begin_with_connack_is_none() -> None:
-    session = Session(100, AdviceInForce(Clock()), Counters())
+    session = Session(100, AdviceInForce(Clock()), Counters(), Classes(()))
     session.from_broker(b"\x10\x02\x00\x00")
     assert (session.problem, session.return_code) == ("broken by the broker", None)
 

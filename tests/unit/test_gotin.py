@@ -12,6 +12,7 @@ POLICY = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.9, k_recover=1.
 def seen(at_s: float, *, overload: bool, departure: float = 500.0, devices: int = 1_000) -> Seen:
     return Seen(
         at_s=at_s,
+        measured_at_s=at_s,
         overload=overload,
         waiting=1_000 if overload else 10,
         head_age_s=2.0 if overload else 0.1,

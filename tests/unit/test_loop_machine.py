@@ -63,7 +63,8 @@ def test_an_overload_is_one_decision_with_its_reason() -> None:
     chain = warm(Chain())
     (proposal,) = chain.round(old=True)
     (action,) = proposal.plan.actions
-    assert (action.kind, action.arguments) == ("advise", {"interval_s": 4.0, "lifetime_s": 12.0})
+    everybody = {"interval_s": 4.0, "lifetime_s": 12.0, "classes": {}, "dead_bands": {}}
+    assert (action.kind, action.arguments) == ("advise", everybody)
     assert action.reason.readings["head_age_s"] == 3.0
     assert action.reason.readings["departure_per_s"] == pytest.approx(50)
     assert "min(50 msg/s / 100, 2) * 0.5" in action.reason.rule

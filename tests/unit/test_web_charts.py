@@ -2,6 +2,7 @@
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ def sample(at_s: float, age_s: float = 0.4, **fields: object) -> Sample:
 
 def decision(at_s: float, phase: str = "protect", *, acted: bool = True) -> Decision:
     reason = Reason(readings={"head_age_s": 2.0}, rule="rate = capacity / devices", rejected="leave them")
-    action = Action(kind="advise", arguments={"interval_s": 1.5}, reason=reason)
+    action = Action(kind="advise", arguments={"interval_s": 1.5, "lifetime_s": 10.0}, reason=reason)
     return Decision(at_s=at_s, controller="c", phase=phase, sentence="Held, because.", acted=acted, action=action)
 
 
@@ -42,7 +43,6 @@ def test_only_two_minutes_are_drawn_with_one_point_a_second() -> None:
 def test_without_samples_there_is_an_empty_chart() -> None:
     assert charts.recent(()) == ()
     assert charts.overview((), (), ())["series"] == []
-    assert charts.send_rates(())["series"] == []
 
 
 def test_rates_have_the_capacity_as_a_dashed_line_and_values_at_their_ends() -> None:
@@ -54,6 +54,14 @@ def test_rates_have_the_capacity_as_a_dashed_line_and_values_at_their_ends() -> 
     assert series(options, "age of data")["endLabel"]["formatter"] == "now 0.4 s"
     assert "legend" not in options
     assert options["animation"] is False
+
+
+def test_demand_stands_in_grey_behind_what_arrives() -> None:
+    options = charts.overview((sample(1.0), sample(2.0, demand_per_s=1600.0)), (), ())
+    demand = series(options, "demand")
+    assert demand["endLabel"]["formatter"] == "demand 1,600"
+    assert demand["data"] == [[2000.0, 1600.0]]
+    assert sum(entry["type"] == "line" and entry["xAxisIndex"] == 1 for entry in options["series"]) <= 4
 
 
 def test_an_unknown_capacity_is_not_drawn() -> None:
@@ -74,7 +82,7 @@ def test_both_panels_share_their_time() -> None:
 def test_decisions_stand_at_their_moment_and_hollow_where_nobody_acted() -> None:
     end_s = RUN[-1].at_s
     made = (
-        decision(end_s - 500),
+        decision(end_s - 500, "idle"),
         decision(end_s - 60),
         decision(end_s - 59),
         decision(end_s - 20, "idle", acted=False),
@@ -85,6 +93,21 @@ def test_decisions_stand_at_their_moment_and_hollow_where_nobody_acted() -> None
     assert marks[0]["itemStyle"]["color"] != marks[2]["itemStyle"]["color"]
     assert marks[0]["name"] == "Held, because."
     assert [name["label"]["formatter"] for name in series(options, "phase")["data"]] == ["held", "not held"]
+
+
+def test_only_advice_turns_and_only_where_the_word_changes() -> None:
+    end_s = RUN[-1].at_s
+    scaled = msgspec.structs.replace(
+        decision(end_s - 41, "idle"), action=Action(kind="scale", arguments={}, reason=decision(0.0).action.reason)
+    )
+    made = (decision(end_s - 50, "idle"), scaled, decision(end_s - 40, "drain"), decision(end_s - 30, "probe"))
+    options = charts.overview(RUN, (*made, decision(end_s - 10, "hold", acted=False)), ())
+    turns = series(options, "phase")["data"]
+    assert [(turn["value"][0], turn["label"]["formatter"]) for turn in turns] == [
+        ((end_s - 40) * 1000, "held"),
+        ((end_s - 10) * 1000, "would be held"),
+    ]
+    assert len(series(options, "decision")["data"]) == 5
 
 
 def test_a_past_run_begins_where_this_one_began() -> None:
@@ -102,23 +125,14 @@ def test_a_past_run_is_not_drawn_beyond_now() -> None:
     assert len(series(options, "without protection")["data"]) == 1
 
 
-def test_phases_are_shaded_with_their_word() -> None:
-    run = (sample(1.0), sample(2.0, phase="protect"), sample(4.0, phase="recover"), sample(7.0), sample(9.0))
-    areas = charts.send_rates(run)["series"][0]["markArea"]["data"]
-    assert [(a["name"], a["xAxis"], b["xAxis"]) for a, b in areas] == [
-        ("held", 2000.0, 4000.0),
-        ("recovering", 4000.0, 7000.0),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("value", "ceiling"), [(0.3, 0.5), (1.0, 1.0), (2.1, 5.0), (134.0, 200.0), (500.0, 500.0), (501.0, 1000.0)]
+    ("value", "ceiling"), [(0.35, 0.4), (1.0, 1.0), (2.1, 3.0), (134.0, 200.0), (500.0, 600.0), (601.0, 800.0)]
 )
 def test_axes_end_at_round_numbers(value: float, ceiling: float) -> None:
     assert plot.nice_ceiling(value) == pytest.approx(ceiling)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1000), st.integers(1, 3)), min_size=1, max_size=3))
+@given(st.lists(st.tuples(st.floats(0, 1000), st.integers(1, 3)), min_size=1, max_size=4))
 def test_end_labels_never_cover_each_other(labels: list[tuple[float, int]]) -> None:
     lines = [
         plot.Line(name="x", label="\n".join("x" * rows), hue="ink", points=((0.0, value),)) for value, rows in labels

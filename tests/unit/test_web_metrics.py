@@ -4,7 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.model.decisions import Mode
-from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
 from tidegate.model.view import Chain, Sample, View
 from tidegate.web.metrics import exposition
 
@@ -18,6 +18,10 @@ NOW = Sample(
     interval_s=1.6,
     capacity_per_s=500.0,
     phase="protect",
+    demand_per_s=1600.0,
+    instances=1,
+    instances_wanted=3,
+    classes={"alarm": 0.0},
 )
 GATEWAY = GatewayState(
     name='gate"way',
@@ -28,6 +32,8 @@ GATEWAY = GatewayState(
     acknowledged=4990,
     advised=120,
     refused={"packet too large": 3},
+    held=9,
+    classes={"alarm": ClassState(devices=8, publishes=40), "telemetry": ClassState(devices=790, publishes=4960)},
 )
 VIEW = View(
     name="pump-house",
@@ -68,7 +74,17 @@ def test_every_value_is_there_in_base_units() -> None:
         ("tidegate_departure_messages_per_second", ()): 500,
         ("tidegate_devices_connected", ()): 800,
         ("tidegate_advised_interval_seconds", ()): 1.6,
+        ("tidegate_advised_interval_seconds", ("alarm",)): 0,
+        ("tidegate_advised_interval_seconds", ("telemetry",)): 1.6,
         ("tidegate_capacity_messages_per_second", ()): 500,
+        ("tidegate_demand_messages_per_second", ()): 1600,
+        ("tidegate_processing_nodes", ("working",)): 1,
+        ("tidegate_processing_nodes", ("wanted",)): 3,
+        ("tidegate_held_publishes", ('gate"way',)): 9,
+        ("tidegate_class_devices", ("alarm", 'gate"way')): 8,
+        ("tidegate_class_devices", ("telemetry", 'gate"way')): 790,
+        ("tidegate_class_publishes_total", ("alarm", 'gate"way')): 40,
+        ("tidegate_class_publishes_total", ("telemetry", 'gate"way')): 4960,
         ("tidegate_gateway_connections", ('gate"way',)): 800,
         ("tidegate_gateway_publishes_total", ('gate"way',)): 5000,
         ("tidegate_gateway_acknowledged_total", ('gate"way',)): 4990,
@@ -86,8 +102,13 @@ def test_every_value_is_there_in_base_units() -> None:
 def test_what_is_unknown_is_left_out() -> None:
     unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=Chain(), alarms=())
     assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
-    unknown = msgspec.structs.replace(VIEW, samples=(msgspec.structs.replace(NOW, capacity_per_s=None),))
-    assert ("tidegate_capacity_messages_per_second", ()) not in scraped(unknown)
+    now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, instances_wanted=None)
+    gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()
+    assert gone == {
+        ("tidegate_capacity_messages_per_second", ()),
+        ("tidegate_demand_messages_per_second", ()),
+        ("tidegate_processing_nodes", ("wanted",)),
+    }
 
 
 def test_frozen_is_not_acting() -> None:

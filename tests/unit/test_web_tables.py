@@ -4,11 +4,12 @@ import msgspec
 import pytest
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
 from tidegate.model.view import Chain, Sample, View
 from tidegate.web import chain, tables
 from tidegate.web.decision_list import decision_html
-from tidegate.web.words import GatewayRates, mode_word, number, view_age_s
+from tidegate.web.publish_rates import PublishRates, RateWindow
+from tidegate.web.words import mode_word, number, view_age_s
 
 SAMPLE = Sample(
     at_s=100.0,
@@ -38,7 +39,10 @@ VIEW = View(
 )
 
 
-def gateway(publishes: int, at_s: float, name: str = "g1") -> GatewayState:
+NO_RATES = PublishRates()
+
+
+def gateway(publishes: int, at_s: float, name: str = "g1", **classes: int) -> GatewayState:
     return GatewayState(
         name=name,
         address="h:1883",
@@ -48,11 +52,12 @@ def gateway(publishes: int, at_s: float, name: str = "g1") -> GatewayState:
         acknowledged=publishes,
         advised=3,
         refused={"topic <not> allowed": 2},
+        classes={kind: ClassState(devices=5, publishes=count) for kind, count in classes.items()},
     )
 
 
 def test_every_station_names_its_numbers_and_alarms() -> None:
-    devices, gate, brokers, spark, stored = chain.stations(VIEW, {})
+    devices, gate, brokers, spark, stored = chain.stations(VIEW, NO_RATES)
     assert (devices.value, devices.detail) == ("800 connected", "asked to send every 1.6 s")
     assert gate.value == "none runs"
     assert (brokers.value, brokers.detail) == ("1 of 2 healthy", "backlog 24,000")
@@ -63,8 +68,8 @@ def test_every_station_names_its_numbers_and_alarms() -> None:
 
 def test_before_the_first_measurement_nothing_is_claimed() -> None:
     empty = msgspec.structs.replace(VIEW, samples=(), chain=Chain())
-    assert all(" 0" not in f" {station.value}" for station in chain.stations(empty, {}))
-    assert "not measured" in chain.html(chain.stations(empty, {}))
+    assert all(" 0" not in f" {station.value}" for station in chain.stations(empty, NO_RATES))
+    assert "not measured" in chain.html(chain.stations(empty, NO_RATES))
     assert "Nothing is measured yet." in tables.raw_values(empty, 100.0).html()
 
 
@@ -77,7 +82,7 @@ def test_an_unknown_value_is_no_zero() -> None:
 
 def test_names_from_elsewhere_cannot_carry_markup() -> None:
     hostile = msgspec.structs.replace(VIEW, chain=Chain(gateways=(gateway(1, 1.0, name="<script>x</script>"),)))
-    pages = [tables.gateways(hostile, {}).html(), tables.refusals(hostile).html()]
+    pages = [tables.gateways(hostile, NO_RATES).html(), tables.refusals(hostile).html()]
     assert all("<script>" not in page and "<not>" not in page for page in pages)
     assert "&lt;not&gt;" in pages[1]
 
@@ -98,14 +103,47 @@ def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
         assert part in page
 
 
+def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> None:
+    now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, instances=1, instances_wanted=3)
+    held = msgspec.structs.replace(gateway(1, 1.0), held=7)
+    view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, gateways=(held,)))
+    devices, gate, _, spark, _ = chain.stations(view, NO_RATES)
+    assert devices.detail == "asked to send less, by class"
+    shadow = chain.stations(msgspec.structs.replace(view, mode=Mode(send_rate="shadow")), NO_RATES)
+    assert shadow[0] == devices, "advice in force counts until its lease runs out"
+    assert gate.detail == "800 connections, 7 held, 2 refused so far"
+    assert spark.detail == "0 of 1 nodes alive, 3 wanted"
+
+
+def test_a_node_says_what_it_does_at_its_limit() -> None:
+    seen = NodeState(name="n1", alive=True, slices=(0,), rows=40, limit_rows=1500.0, limit_s=3.0)
+    nodes = Chain(nodes=(seen, NodeState(name="n2", alive=True, slices=(), rows=0)))
+    assert [row[5] for row in tables.nodes(msgspec.structs.replace(VIEW, chain=nodes)).rows] == [
+        "500 msg/s",
+        "not seen yet",
+    ]
+
+
 def test_a_gateways_rate_is_the_difference_of_its_counter() -> None:
-    rates = GatewayRates()
-    assert rates.follow((gateway(100, 10.0),)) == {}
-    assert rates.follow((gateway(300, 12.0),)) == {"g1": 100.0}
-    assert rates.follow((gateway(300, 12.0),)) == {"g1": 100.0}, "the same measurement twice is no standstill"
-    assert rates.follow((gateway(5, 13.0),)) == {}, "it began anew"
-    assert rates.follow((gateway(25, 14.0),)) == {"g1": 20.0}
-    assert rates.follow(()) == {}
+    window = RateWindow()
+    assert window.follow((gateway(100, 10.0),)).gateways == {}
+    assert window.follow((gateway(300, 12.0),)).gateways == {"g1": 100.0}
+    assert window.follow((gateway(300, 12.0),)).gateways == {"g1": 100.0}, "the same measurement twice is no standstill"
+    assert window.follow((gateway(500, 18.0),)).gateways == {"g1": pytest.approx(200 / 6)}, "old counters are left out"
+    assert window.follow((gateway(5, 19.0),)).gateways == {}, "it began anew"
+    assert window.follow((gateway(25, 20.0),)).gateways == {"g1": 20.0}
+    assert window.follow(()).gateways == {}
+
+
+def test_a_classs_rate_is_that_of_all_gateways_or_not_known() -> None:
+    window = RateWindow()
+    window.follow((gateway(100, 10.0, alarm=10, telemetry=90),))
+    one = window.follow((gateway(200, 12.0, alarm=14, telemetry=180, command=6),))
+    assert one.classes == {"alarm": 2.0, "telemetry": 45.0, "command": 3.0}
+    both = (gateway(300, 14.0, alarm=18, telemetry=270, command=12), gateway(7, 14.0, "g2", telemetry=7))
+    assert "telemetry" not in window.follow(both).classes, "the second gateway's share is not known yet"
+    both = (gateway(400, 16.0, alarm=22, telemetry=360, command=18), gateway(17, 16.0, "g2", telemetry=17))
+    assert window.follow(both).classes["telemetry"] == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize(

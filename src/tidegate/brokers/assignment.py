@@ -1,6 +1,6 @@
 """The slice assignment and the nodes' leases, kept on the control bus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -14,9 +14,12 @@ _JOBS = "jobs"
 
 
 class Assignments:
-    """Reads and changes who owns what. Every change is one compare-and-set of one document."""
+    """Reads and changes who owns what. Every change is one compare-and-set of one document.
 
-    def __init__(self, knowledge: Knowledge, slices: int) -> None:
+    ``slices`` is how many there are while nobody has owned one yet; who only moves them need not know.
+    """
+
+    def __init__(self, knowledge: Knowledge, slices: int = 0) -> None:
         self._knowledge = knowledge
         self._slices = slices
 
@@ -27,27 +30,35 @@ class Assignments:
     def change(self, step: Callable[[Assignment], Assignment]) -> Assignment:
         """Apply a pure step to the assignment until nobody interferes; return the assignment as it then is."""
 
-        def apply(document: bytes | None) -> bytes:
+        def apply(document: bytes | None) -> bytes | None:
             before = _decode(document) if document is not None else all_free(self._slices)
-            return msgspec.json.encode(step(before))
+            after = step(before)
+            return None if after == before else msgspec.json.encode(after)
 
         stored = self._knowledge.change(_KEY, apply)
         return _decode(stored) if stored is not None else all_free(self._slices)
 
     def move(self, slice_: int, taker: str) -> str | None:
         """Ask for a slice to be moved; None if that was accepted, else why not."""
-        refusal: list[str] = []
+        return self.move_all({slice_: taker}).get(slice_)
 
-        def step(before: Assignment) -> Assignment:
-            refusal.clear()
-            after = before.request(slice_, taker, self.alive())
-            if isinstance(after, str):
-                refusal.append(after)
-                return before
-            return after
+    def move_all(self, takers: Mapping[int, str]) -> dict[int, str]:
+        """Ask for several slices to be moved, all at once; the refused ones, and why."""
+        refusals: dict[int, str] = {}
+
+        def step(assignment: Assignment) -> Assignment:
+            refusals.clear()
+            alive = self.alive()
+            for slice_, taker in takers.items():
+                after = assignment.request(slice_, taker, alive)
+                if isinstance(after, str):
+                    refusals[slice_] = after
+                else:
+                    assignment = after
+            return assignment
 
         self.change(step)
-        return refusal[0] if refusal else None
+        return refusals
 
     def adopt_orphans(self) -> tuple[Change, ...]:
         changes: tuple[Change, ...] = ()

@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, str] = {
     "crashes": "tidegate.benchmarks.crashes:run",
     "moves": "tidegate.benchmarks.moves:run",
     "pipeline": "tidegate.benchmarks.pipeline:run",
+    "send-rate-scale": "tidegate.benchmarks.send_rate_scale:run",
 }
 
 Benchmark = Callable[[Progress, Path | None], Report]

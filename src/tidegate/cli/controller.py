@@ -37,7 +37,7 @@ def run(
     settings = load(config)
     chosen = with_options(settings.controller, {"name": name})
     installation = Installation.load(state)
-    controller = Controller(installation, chosen, title=state.resolve().name, say=_say)
+    controller = Controller(installation, chosen, classes=settings.classes, title=state.resolve().name, say=_say)
     parts: list[Part] = [controller.run]
     if installation.token or web_port is not None:
         parts.append(_web(controller, with_options(settings.web, {"port": web_port}), installation.token))

@@ -1,19 +1,31 @@
 """``tidegate demo``: the whole system, a flood without and with protection, and the verdict."""
 
 import contextlib
+import enum
 import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
 from tidegate.cli.options import AsJson
 from tidegate.cli.report import everything_else_to_stderr, print_report
+from tidegate.model.errors import UserError
+
+
+class DemoPolicy(enum.StrEnum):
+    GOTIN = "gotin"
+    ADAPTIVE = "adaptive"
 
 
 def demo(
     *,
+    policy: Annotated[
+        DemoPolicy,
+        typer.Option(help="gotin: a flood without and one with protection; adaptive: the chain grows."),
+    ] = DemoPolicy.GOTIN,
     headless: Annotated[bool, typer.Option("--headless", help="End with the verdict instead of staying up.")] = False,
     seconds: Annotated[float | None, typer.Option(min=5, max=120, help="How long each flood lasts.")] = None,
     controllers: Annotated[int, typer.Option(min=1, max=3, help="How many controllers run; one leads.")] = 1,
@@ -32,13 +44,19 @@ def demo(
       tidegate demo
       tidegate demo --headless --json
       tidegate demo --headless --controllers 2 --kill-leader
+      tidegate demo --policy adaptive --headless
     """
-    from tidegate.demo.performance import Performance  # noqa: PLC0415 - what it imports is slow, and only it needs it
-    from tidegate.demo.script import Script  # noqa: PLC0415
+    from tidegate.demo.growing import Growing  # noqa: PLC0415 - what it imports is slow, and only it needs it
+    from tidegate.demo.performance import Performance  # noqa: PLC0415
+    from tidegate.demo.script import GROWING, Script  # noqa: PLC0415
 
-    script = Script() if seconds is None else Script(flood_s=seconds)
+    grows = policy is DemoPolicy.ADAPTIVE
+    if grows and (kill_leader or picture is not None):
+        raise UserError("--kill-leader and --picture belong to the policy gotin: leave them out with adaptive.")
+    script = GROWING if grows else Script()
+    script = script if seconds is None else msgspec.structs.replace(script, flood_s=seconds)
     with everything_else_to_stderr() if as_json else contextlib.nullcontext():
-        performance = Performance(
+        performance = (Growing if grows else Performance)(
             Console(stderr=as_json, width=None if sys.stderr.isatty() else 132),
             script,
             headless=headless or as_json,

@@ -21,6 +21,7 @@ from tidegate.cli.options import STATE, AsJson, State
 from tidegate.devices import boots
 from tidegate.devices.acknowledgements import SUFFIX, AckFile, check_device
 from tidegate.devices.fleet import EXIT_UNACKNOWLEDGED
+from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.simulation import Progress, Simulation, SimulationPlan, Summary
 from tidegate.model.errors import UserError
@@ -43,6 +44,12 @@ def run(
         Path | None, typer.Option(help="Directory for the acknowledgement file.", show_default="<state>/acks")
     ] = None,
     deaf: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of devices that ask for no advice.")] = 0.0,
+    classes: Annotated[
+        str | None, typer.Option(help="class:share with commas; each class gets its share of the devices.")
+    ] = None,
+    event_driven: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of devices that send on change instead of by an interval.")
+    ] = 0.0,
     prefix: Annotated[str, typer.Option(help="Devices and their acknowledgement file are named so.")] = "device",
     progress_json: Annotated[bool, typer.Option("--progress-json", help="A JSON line every second.")] = False,
     follow_stdin: Annotated[
@@ -59,16 +66,25 @@ def run(
       tidegate fleet --devices 200 --seconds 30
       tidegate fleet --pattern 0:100,10:100,14:800,44:800,48:100 --progress-json
       tidegate fleet --devices 500 --seconds 60 --deaf 0.1 --json
+      tidegate fleet --devices 500 --seconds 60 --classes telemetry:0.8,alarm:0.1,command:0.1
     """
     check_device(prefix)
     chosen = _pattern(pattern, devices, seconds)
+    mix = Mix(classes=() if classes is None else parse_classes(classes), event_driven=event_driven, seed=seed)
     _allow_files(chosen.devices_max)
     installation = Installation.load(state)
     directory = acks if acks is not None else state / ACKS
     with AckFile(directory / f"{prefix}{SUFFIX}") as file:
         boot = boots.next_boot(file.path.with_suffix(boots.SUFFIX), time.time())
         plan = SimulationPlan(
-            pattern=chosen, boot=boot, interval_s=interval, seed=seed, deaf=deaf, prefix=prefix, endless=follow_stdin
+            pattern=chosen,
+            boot=boot,
+            interval_s=interval,
+            seed=seed,
+            deaf=deaf,
+            prefix=prefix,
+            endless=follow_stdin,
+            mix=mix,
         )
         simulation = Simulation(plan, installation, file, _print_progress if progress_json else None)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

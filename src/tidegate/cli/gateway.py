@@ -11,6 +11,7 @@ import typer
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
 from tidegate.gateway.settings import GatewaySettings
+from tidegate.model.classes import DeviceClass
 from tidegate.model.installation import Installation
 from tidegate.settings import load, with_options
 
@@ -33,20 +34,23 @@ def run(
     """
     import uvloop  # noqa: PLC0415 - only this command needs it
 
-    chosen = with_options(load(config).gateway, {"name": name, "port": port, "http_port": http_port})
+    settings = load(config)
+    chosen = with_options(settings.gateway, {"name": name, "port": port, "http_port": http_port})
     installation = Installation.load(state)
     _allow_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(installation, chosen, ends_with_parent))
+        runner.run(_serve(installation, chosen, settings.classes, ends_with_parent))
 
 
-async def _serve(installation: Installation, settings: GatewaySettings, ends_with_parent: bool) -> None:
+async def _serve(
+    installation: Installation, settings: GatewaySettings, classes: tuple[DeviceClass, ...], ends_with_parent: bool
+) -> None:
     from tidegate.gateway.server import Gateway  # noqa: PLC0415 - the web server is slow to import
 
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    gateway = Gateway(installation, settings, _say)
+    gateway = Gateway(installation, settings, _say, classes)
     try:
         await gateway.start()
         mqtt, http = (f"{host}:{port}" for host, port in (gateway.mqtt_address, gateway.http_address))

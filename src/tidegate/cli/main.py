@@ -13,7 +13,20 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
-from tidegate.cli import bench, controller, demo, explain, fleet, gateway, ledger, node, operate, up
+from tidegate.cli import (
+    bench,
+    controller,
+    demo,
+    explain,
+    fleet,
+    gateway,
+    ledger,
+    node,
+    operate,
+    reproduce,
+    simulate,
+    up,
+)
 from tidegate.model.errors import TidegateError, UserError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -29,6 +42,8 @@ app = typer.Typer(
 )
 app.command(name="bench")(bench.bench)
 app.command(name="up")(up.up)
+app.command(name="simulate")(simulate.run)
+app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="demo")(demo.demo)
 app.command(name="gateway")(gateway.run)
 app.command(name="controller")(controller.run)
@@ -66,6 +81,8 @@ def tidegate(
       tidegate up --nodes 2
       tidegate status
       tidegate ledger check --json
+      tidegate simulate examples/scenarios/flood.yaml
+      tidegate reproduce gotin-table1 --quick
       tidegate bench pipeline
     """
 

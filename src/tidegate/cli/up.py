@@ -18,6 +18,10 @@ def up(
     state: State = STATE,
     config: Config = None,
     nodes: Annotated[int, typer.Option(min=0, max=16, help="How many processing nodes to run.")] = 1,
+    nodes_max: Annotated[
+        int | None,
+        typer.Option(min=1, max=16, help="How many the controller may ask for.", show_default="as many as --nodes"),
+    ] = None,
     controllers: Annotated[int, typer.Option(min=1, max=3, help="How many controllers to run; one leads.")] = 1,
 ) -> None:
     """Start the whole system on this machine; Ctrl-C stops it and keeps the data.
@@ -26,13 +30,16 @@ def up(
     Examples:
       tidegate up
       tidegate up --nodes 2 --config tidegate.toml
+      tidegate up --nodes 1 --nodes-max 3
       TIDEGATE_BROKER__NODES=3 tidegate up --state /srv/tidegate
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     _say("Starting the brokers (loopback only; Ctrl-C stops everything).")
-    with Chain(state, load(config), _say, nodes=nodes, controllers=controllers, config=config) as chain:
+    with Chain(
+        state, load(config), _say, nodes=nodes, nodes_max=nodes_max, controllers=controllers, config=config
+    ) as chain:
         chain.start_brokers()
         _tell_addresses(chain)
         chain.start_parts()

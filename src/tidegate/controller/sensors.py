@@ -14,10 +14,12 @@ from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.ingest import measure
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.wire import Wire
+from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GATEWAYS_KEY, BrokerState, GatewayState, NodeState, Observation
+from tidegate.model.scaling import SCALE_KEY, Scale
 
 OFFSETS_KEY = "offsets"  # the committed offset of each slice, as far as any controller ever saw it
 _PROGRESS = "progress"
@@ -31,6 +33,11 @@ class _SliceProgress(msgspec.Struct, frozen=True):
     cost_us_per_row: float = 0.0
 
 
+class _Limit(msgspec.Struct, frozen=True):
+    rows: float = 0.0
+    seconds: float = 0.0
+
+
 class Progress(msgspec.Struct, frozen=True):
     """What is used of a node's progress document."""
 
@@ -39,6 +46,8 @@ class Progress(msgspec.Struct, frozen=True):
     problem: str | None = None
     alarm: str | None = None
     committed_at: float = 0.0
+    limit: _Limit = _Limit()
+    ready: bool = True
 
 
 class Sensors:
@@ -64,15 +73,18 @@ class Sensors:
         last = self._last
         nodes = self._tried(self._read_nodes, "What the tables have committed")
         backlog = self._tried(self._measure, "What waits in the brokers") if nodes is not None else None
+        wanted = self._tried(self._read_wanted, "How many processing nodes are wanted") if nodes is not None else None
+        nodes = last.nodes if nodes is None else nodes
         gateways = self._tried(self._read_gateways, "How many devices are connected")
         gateways = last.gateways if gateways is None else gateways
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
-            last if backlog is None else self._counted(backlog, nodes or ()),
+            last if backlog is None else self._counted(backlog, nodes),
             devices=sum(gateway.connections for gateway in gateways),
             gateways=gateways,
             brokers=brokers,
-            nodes=last.nodes if nodes is None else nodes,
+            nodes=nodes,
+            starting=last.starting if wanted is None else max(0, wanted - sum(node.ready for node in nodes)),
             alarms=tuple(self._alarms),
         )
         return self._last
@@ -97,16 +109,22 @@ class Sensors:
             entry = self._knowledge.get(OFFSETS_KEY)
             self._offsets_stored = msgspec.json.decode(entry.value, type=dict[int, int]) if entry else {}
             self._raise_offsets(self._offsets_stored)
-        alive, holds = set(self._assignments.alive()), self._assignments.current()
+        alive = set(self._assignments.alive())
+        slices = bound_for(self._assignments.current(), alive)
         nodes = []
         for name in sorted(alive | set(self._knowledge.keys(_PROGRESS))):
             document = self._assignments.progress(name)
-            progress = msgspec.json.decode(document, type=Progress) if document else Progress()
+            progress = msgspec.json.decode(document, type=Progress) if document else Progress(ready=False)
             self._raise_offsets({number: one.committed for number, one in progress.slices.items()})
             if name in alive:
-                nodes.append(_node(name, progress, tuple(sorted(holds.owned_by(name)))))
+                nodes.append(_node(name, progress, slices[name]))
         self._judge(nodes)
         return tuple(nodes)
+
+    def _read_wanted(self) -> int:
+        """How many processing nodes somebody asked for; 0 where nobody did."""
+        entry = self._knowledge.get(SCALE_KEY)
+        return msgspec.json.decode(entry.value, type=Scale).instances if entry else 0
 
     def _raise_offsets(self, found: Mapping[int, int]) -> None:
         for number, committed in found.items():
@@ -158,6 +176,9 @@ def _node(name: str, progress: Progress, slices: tuple[int, ...]) -> NodeState:
         rows=progress.totals.get("rows", 0),
         cost_s=cost_us / 1e6,
         committed_at_s=progress.committed_at,
+        limit_rows=progress.limit.rows,
+        limit_s=progress.limit.seconds,
+        ready=progress.ready,
         problem=progress.problem or progress.alarm,
     )
 

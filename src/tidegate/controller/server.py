@@ -7,7 +7,7 @@ threads of their own: a broker that hangs delays a measurement, never the lease.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from tidegate.controller.bus import DECISIONS_SHOWN, Bus, NotLeadingError
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.machine import Outcome
+from tidegate.model.classes import DeviceClass
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
@@ -37,11 +38,12 @@ class Controller:
         installation: Installation,
         settings: ControllerSettings,
         *,
+        classes: Sequence[DeviceClass] = (),
         title: str = "tidegate",
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._installation, self._settings, self._title, self._say = installation, settings, title, say
-        self._loop = settings.control_loop()
+        self._loop = settings.control_loop(classes)
         self._bus = Bus(installation.control_urls, settings.name, settings.lease_s)
         self._sensors = Sensors(installation, name=settings.name)
         self._bus_thread = ThreadPoolExecutor(1, "bus")

@@ -1,19 +1,26 @@
 """What an operator may choose about the controller."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.control.send_rate.gotin import Gotin, GotinSettings
-from tidegate.control.send_rate.none import NoProtection
-from tidegate.control.send_rate.policy import SendRatePolicy
+from tidegate.control.send_rate import registry
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop
 from tidegate.loop.monitors import PROPERTIES
 from tidegate.model.advice import INTERVAL_S_MAX
+from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 
+# What fits micro-batches, where a policy's own defaults do not; an operator's options go over these.
+# gotin: the publication's 0.98 needs four minutes for a backlog of five seconds; 0.7 needs seventeen seconds.
+# adaptive: a batch that is being processed waits too, and so does the one that gathers meanwhile.
+MICRO_BATCHES: dict[str, dict[str, Any]] = {
+    "gotin": {"k_protect": 0.7, "k_recover": 1.2, "iteration_s": 0.5},
+    "adaptive": {"standing_s": 0.7, "horizon_s": 3.0},
+}
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -25,7 +32,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """
 
     name: Name = "controller-1"
-    policy: Literal["gotin", "none"] = "gotin"
+    policy: Literal["adaptive", "coupled", "credits", "gotin", "gradient2", "none", "spark-pid"] = "gotin"
+    options: dict[str, Any] = {}  # the policy's own, by name
+    nodes_max: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1  # so many processing nodes may be asked for
     period_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 0.5
     window_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 3.0
     # A leader that has not renewed its lease for this long is taken for dead.
@@ -36,10 +45,6 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     # One batch more: the first of a flood are still small, and what leaves with them says little about the limit.
     overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.4
     default_interval_s: Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)] = 0.5
-    # The publication's 0.98 needs four minutes for a backlog of five seconds; 0.7 needs seventeen seconds.
-    k_protect: Annotated[float, msgspec.Meta(ge=0.01, le=0.999)] = 0.7
-    k_recover: Annotated[float, msgspec.Meta(ge=1.001, le=10)] = 1.2
-    iteration_s: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 0.5
 
     def __post_init__(self) -> None:
         """Ranges again, because a value built in code passes no decoder; and the expression, which no decoder reads."""
@@ -49,6 +54,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             except msgspec.ValidationError as error:
                 raise UserError(f"The controller's setting {field.name} is out of range: {error}.") from None
         self.overload_event()
+        self._policy(())
         if self.window_s < 2 * self.period_s:
             raise UserError(
                 f"The controller's setting window_s is {self.window_s:g}, less than two periods ({self.period_s:g} s): "
@@ -64,23 +70,17 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         expression = Expression(self.overload, PROPERTIES, "The controller's setting overload")
         return Event("overload", expression, self.overload_for_s)
 
-    def control_loop(self) -> ControlLoop[Any]:
+    def control_loop(self, classes: Sequence[DeviceClass] = ()) -> ControlLoop[Any]:
         return ControlLoop(
-            self._policy(),
+            self._policy(classes),
             self.overload_event(),
             window_s=self.window_s,
             advice_lifetime_s=self.advice_lifetime_s,
         )
 
-    def _policy(self) -> SendRatePolicy[Any]:
-        policy: SendRatePolicy[Any] = NoProtection()
-        if self.policy == "gotin":
-            policy = Gotin(
-                GotinSettings(
-                    default_rate_per_s=1.0 / self.default_interval_s,
-                    k_protect=self.k_protect,
-                    k_recover=self.k_recover,
-                    iteration_s=self.iteration_s,
-                )
-            )
-        return policy
+    def _policy(self, classes: Sequence[DeviceClass]) -> registry.Built:
+        options = {**MICRO_BATCHES.get(self.policy, {}), **self.options}
+        given = options.get("provisioning", {})
+        if self.policy == "adaptive" and isinstance(given, dict):
+            options["provisioning"] = {"instances_max": self.nodes_max, **given}
+        return registry.build(self.policy, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)

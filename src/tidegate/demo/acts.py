@@ -6,17 +6,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tidegate.demo.script import Script
 from tidegate.demo.story import EVERY_S, Story
-from tidegate.demo.verdict import Act, ledger_of
+from tidegate.demo.verdict import Act, NodeSpan, ledger_of
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import TidegateError
+from tidegate.model.observations import NodeState
 from tidegate.model.view import Sample, View, is_ageing, state_of
 
 LOOK_S = 0.25
@@ -111,6 +114,7 @@ class Stage:
             interval_s_max=noted.interval_s_max,
             interval_s_end=noted.interval_s_end,
             fleet=fleet.summary(),
+            nodes=tuple(noted.nodes),
             **ledger_of(Path(self.chain.installation.tables), acks),
         )
 
@@ -121,6 +125,7 @@ class Stage:
             while cues and cues[0][0] <= second:
                 cues.pop(0)[1]()
             self.chain.watch()
+            noted.see_processes(name for name in self.chain.parts if name.startswith("node-"))
             view = self.window.view()
             if view is not None and view.now is not None:
                 self._tell_decisions(noted, view)
@@ -144,10 +149,14 @@ class Stage:
 
     def _tell_decisions(self, noted: "_Noted", view: View) -> None:
         noted.see(view.samples)
+        noted.see_nodes(view.chain.nodes)
         for decision in view.decisions:
-            if decision.at_s <= max(noted.decided_s, noted.began_s) or decision.action.kind != "advise":
+            if decision.at_s <= max(noted.decided_s, noted.began_s) or decision.action.kind == "route":
                 continue
             noted.decided_s = decision.at_s
+            if decision.action.kind != "advise":
+                self.story.decision(decision, whole=False)
+                continue
             if decision.action.arguments.get("interval_s"):
                 noted.advised_s = noted.advised_s or decision.at_s
             noted.decisions += 1
@@ -164,6 +173,7 @@ class _Noted:
         self.interval_s_max = 0.0
         self.interval_s_end = 0.0
         self.mood: tuple[str, bool, bool] | None = None
+        self.nodes: list[NodeSpan] = []
         self._told_s = 0.0
 
     def is_due(self) -> bool:
@@ -172,6 +182,26 @@ class _Noted:
             return False
         self._told_s = time.monotonic()
         return True
+
+    def see_processes(self, names: Iterable[str]) -> None:
+        """Note when a node's process is there, and when it has gone."""
+        running, now_s = set(names), time.time()
+        for place, span in enumerate(self.nodes):
+            if span.ended_s is None and span.name not in running:
+                self.nodes[place] = msgspec.structs.replace(span, ended_s=now_s)
+        known = {span.name for span in self.nodes if span.ended_s is None}
+        self.nodes += [NodeSpan(name=name, started_s=now_s) for name in sorted(running - known)]
+
+    def see_nodes(self, states: Iterable[NodeState]) -> None:
+        """A node works when it has slices, and has committed since it got them."""
+        by_name = {state.name: state for state in states}
+        for place, span in enumerate(self.nodes):
+            state = by_name.get(span.name)
+            if state is None or span.working_s is not None or not state.slices:
+                continue
+            held_s = span.held_s or time.time()
+            working_s = state.committed_at_s if state.committed_at_s > held_s else None
+            self.nodes[place] = msgspec.structs.replace(span, held_s=held_s, working_s=working_s)
 
     def see(self, samples: tuple[Sample, ...]) -> None:
         mine = [sample.interval_s for sample in samples if sample.at_s >= self.began_s]

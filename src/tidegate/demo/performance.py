@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -18,7 +17,7 @@ from tidegate.demo.keys import stay
 from tidegate.demo.script import Script, environment
 from tidegate.demo.starting import Starting
 from tidegate.demo.story import Story
-from tidegate.demo.verdict import Figures, by_second, checks, figures
+from tidegate.demo.verdict import by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.errors import TidegateError
@@ -52,14 +51,7 @@ class Performance:
         story = self._story
         story.say("Tidegate demo: loopback only; Ctrl-C stops everything and leaves nothing behind.")
         with tempfile.TemporaryDirectory(prefix="tidegate-demo-", ignore_cleanup_errors=True) as directory:
-            chain = Chain(
-                Path(directory),
-                Settings(),
-                story.say,
-                controllers=self._controllers,
-                environment=environment(),
-                logs=True,
-            )
+            chain = self._chain(Path(directory))
             with _stopped_in_peace(chain, story):
                 window = self._start(chain)
                 stage = Stage(chain, window, story, self._script)
@@ -67,6 +59,16 @@ class Performance:
                 if not self._headless:
                     stay(stage)
                 return report
+
+    def _chain(self, directory: Path) -> Chain:
+        return Chain(
+            directory,
+            Settings(),
+            self._story.say,
+            controllers=self._controllers,
+            environment=environment(),
+            logs=True,
+        )
 
     def _start(self, chain: Chain) -> Window:
         story = self._story
@@ -117,7 +119,9 @@ class Performance:
             picture.save(self._picture_file, without, protected)
         found = checks(without, protected)
         self._tell_checks(found)
-        documents = [_document(one, script) for one in (without, protected)]
+        documents = [
+            {**msgspec.to_builtins(one), "script": msgspec.to_builtins(script)} for one in (without, protected)
+        ]
         seconds = [row for act in (first, second) for row in by_second(act, rows)]
         times = [msgspec.to_builtins(act) for act in (first, second)]
         return Report("demo", [*documents, *times, *seconds], found, round(self._passed_s(), 1))
@@ -153,10 +157,6 @@ class Performance:
         for check in found:
             mark, style = ("holds", "green") if check.holds else ("does NOT hold", "bold red")
             self._story.say(f"  {check.name} {check.value} ({check.bar}) {mark}", style)
-
-
-def _document(one: Figures, script: Script) -> dict[str, Any]:
-    return {**msgspec.to_builtins(one), "script": msgspec.to_builtins(script)}
 
 
 @contextmanager

@@ -79,6 +79,13 @@ class Story:
         else:
             self.say("Protection did not help in this run: data was as old with it as without it.", "bold red")
 
+    def table(self, title: str, rows: Iterable[tuple[str, str]]) -> None:
+        self.heading(title)
+        shown = Table(box=None, show_header=False, pad_edge=False)
+        for what, value in rows:
+            shown.add_row(what, value)
+        self.console.print(shown)
+
     def wait(self, purpose: str, parts: Iterable[str]) -> None:
         """A ticking line for what has been ready so far, every two seconds of silence."""
         if self.quiet_s >= EVERY_S:

@@ -16,6 +16,16 @@ CAPACITY_USED_MIN = 0.9
 FILLING_S = 3.0
 
 
+class NodeSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A processing node's process during an act: started, given slices, first commit after that, ended (Unix time)."""
+
+    name: str
+    started_s: float
+    held_s: float | None = None
+    working_s: float | None = None
+    ended_s: float | None = None
+
+
 class Act(msgspec.Struct, frozen=True, kw_only=True):
     """What was noted while an act ran. Times are Unix time."""
 
@@ -32,6 +42,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: int
     lost: int
     duplicated: int
+    nodes: tuple[NodeSpan, ...] = ()
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,10 @@
         device.sample(21.5)
         await device.drain(5)
 
-A device sends at most once per interval in force (``pacing``) and combines the samples in between (``aggregation``). It
-holds one aggregate and a few messages that wait for their acknowledgement; while there is no room for another message,
-samples go on being combined. So its memory is bounded and ``sample`` never blocks, whatever happens to the network.
+A device sends at most once per interval in force (``pacing``), or on change where it has a dead band (``dead_band``),
+and combines the samples in between (``aggregation``). It holds one aggregate and a few messages that wait for their
+acknowledgement; while there is no room for another message, samples go on being combined. So its memory is bounded and
+``sample`` never blocks, whatever happens to the network.
 """
 
 import asyncio
@@ -20,8 +21,10 @@ import msgspec
 from tidegate.devices import boots
 from tidegate.devices.acknowledgements import AckFile, check_device
 from tidegate.devices.aggregation import Aggregate
+from tidegate.devices.dead_band import SILENCE_S_MAX, DeadBand
 from tidegate.devices.pacing import Pacing
 from tidegate.devices.publisher import Publisher, PublisherSettings
+from tidegate.devices.topics import check_class
 from tidegate.model.advice import Advice
 from tidegate.model.errors import UserError
 
@@ -47,6 +50,10 @@ class Device:
 
     ``acknowledgements`` is a file of its own, or one that several devices of a process share. ``boot`` must be a number
     that no earlier start of this device had; without it, it is counted in a file beside the acknowledgements.
+
+    A device with a ``device_class`` follows what that class is advised. One with a ``dead_band`` is event-driven: no
+    interval concerns it, it sends where a sample differs so much from the last one sent, and after at most
+    ``silence_s_max`` where samples wait.
     """
 
     def __init__(
@@ -57,6 +64,9 @@ class Device:
         user: str | None = None,
         password: str | None = None,
         default_interval_s: float = DEFAULT_INTERVAL_S,
+        device_class: str | None = None,
+        dead_band: float | None = None,
+        silence_s_max: float = SILENCE_S_MAX,
         acknowledgements: Path | AckFile | None = None,
         boot: int | None = None,
         follows_advice: bool = True,
@@ -64,9 +74,16 @@ class Device:
         settings: PublisherSettings | None = None,
     ) -> None:
         check_device(name)
+        if device_class is not None:
+            check_class(device_class)
         chance = chance or random.Random(name)  # noqa: S311 - it spreads load, it guards nothing
         self.name = name
-        self._pacing = Pacing(default_interval_s, chance)
+        self._dead_band = (
+            None
+            if dead_band is None
+            else DeadBand(dead_band, chance, silence_s_max=silence_s_max, device_class=device_class)
+        )
+        self._timing = self._dead_band or Pacing(default_interval_s, chance, device_class)
         file = AckFile(acknowledgements) if isinstance(acknowledgements, Path) else acknowledgements
         self._owned_file = file if isinstance(acknowledgements, Path) else None
         self._boot = _boot(name, file) if boot is None else boot
@@ -77,6 +94,7 @@ class Device:
         self._publisher = Publisher(
             client_id=name,
             addresses=addresses,
+            device_class=device_class,
             user=user,
             password=password,
             acknowledgements=file,
@@ -99,8 +117,13 @@ class Device:
 
     @property
     def interval_s(self) -> float:
-        """The interval in force."""
-        return self._pacing.interval_s(self._loop.time())
+        """The interval in force; 0 for an event-driven device."""
+        return self._timing.interval_s(self._loop.time()) if isinstance(self._timing, Pacing) else 0.0
+
+    @property
+    def dead_band(self) -> float | None:
+        """The change in force that an event-driven device reports; None for any other."""
+        return None if self._dead_band is None else self._dead_band.width(self._loop.time())
 
     @property
     def connected(self) -> bool:
@@ -133,6 +156,8 @@ class Device:
         taken = Aggregate.of(value, time.time() if time_s is None else time_s)
         self._waiting = taken if self._waiting is None else self._waiting.merged(taken)
         self._samples += 1
+        if self._dead_band is not None and self._dead_band.sampled(value, self._loop.time()):
+            self._stop_timer()
         self._send_if_due()
 
     async def drain(self, timeout_s: float) -> bool:
@@ -148,7 +173,7 @@ class Device:
         return True
 
     def _follow(self, advice: Advice) -> None:
-        self._pacing.advise(advice, self._loop.time())
+        self._timing.advise(advice, self._loop.time())
         self._stop_timer()
         self._send_if_due()
 
@@ -157,7 +182,7 @@ class Device:
         if self._waiting is None or self._timer is not None:
             return
         now_s = self._loop.time()
-        due_s = self._pacing.due_s(now_s)
+        due_s = self._timing.due_s(now_s)
         if due_s <= now_s:
             self._send()
         else:
@@ -174,7 +199,7 @@ class Device:
         if not self._publisher.has_room:
             return False
         self._publisher.offer(self.name, self._waiting.reading(self._boot, self._seq))
-        self._pacing.sent(self._loop.time())
+        self._timing.sent(self._loop.time())
         self._seq += 1
         self._waiting = None
         self._stop_timer()

@@ -1,10 +1,12 @@
 """When a device may send its next message: at most once per interval in force.
 
-The interval in force is the device's default, or what it was advised until that advice lapses; advice never makes a
-device send more often than its default. Time comes in as ``now_s``, on any clock that only grows.
+The interval in force is the device's default, or what its class was advised until that advice lapses; advice never
+makes a device send more often than its default. Time comes in as ``now_s``, on any clock that only grows.
 
-Devices that hear the same advice at the same moment must not send in step afterwards. So when the interval changes, the
-next message is put at a random place in the new interval, and the following ones keep that phase. A message that left
+Devices that hear the same advice must not send in step afterwards. So a device that has to slow down puts its next
+message at a random place between the old and the new interval, and the following ones keep that phase: what was spread
+over the old interval is spread over the new one. Devices whose advice lapses, all at the same moment, spread over their
+default in the same way. A message that left
 late takes at most ``CATCH_UP`` of the interval back from the next one: a device returns to its phase after a pause, and
 never sends a burst.
 """
@@ -20,11 +22,12 @@ CATCH_UP = 0.1
 class Pacing:
     """The sending times of one device. ``spread`` draws the phases."""
 
-    def __init__(self, default_interval_s: float, spread: random.Random) -> None:
+    def __init__(self, default_interval_s: float, spread: random.Random, device_class: str | None = None) -> None:
         if not 0 < default_interval_s < math.inf:
             raise ValueError(f"a default interval of {default_interval_s} s: expected more than 0")
         self._default_s = default_interval_s
         self._spread = spread
+        self._device_class = device_class
         self._interval_s = default_interval_s
         self._lapses_s = math.inf
         self._due_s = self._sent_s = -math.inf
@@ -42,7 +45,7 @@ class Pacing:
     def advise(self, advice: Advice, now_s: float) -> None:
         """Advice takes effect for the very next message, and for its lifetime from now."""
         self._let_lapse(now_s)
-        self._change(max(self._default_s, advice.interval_s), now_s)
+        self._change(max(self._default_s, advice.interval_of(self._device_class)), now_s)
         self._lapses_s = now_s + advice.lifetime_s
 
     def sent(self, now_s: float) -> None:
@@ -58,6 +61,9 @@ class Pacing:
     def _change(self, interval_s: float, now_s: float) -> None:
         if interval_s == self._interval_s:
             return
-        earliest_s = self._sent_s + min(interval_s, self._interval_s)
-        self._due_s = max(earliest_s, now_s + self._spread.random() * interval_s)
+        slower_s = max(0.0, interval_s - self._interval_s)
+        self._due_s = self._sent_s + interval_s - slower_s * self._spread.random()
+        if self._due_s < now_s:
+            # Overdue by the new interval, as others are at the same moment: not all of them now.
+            self._due_s = now_s + self._spread.random() * interval_s
         self._interval_s = interval_s

@@ -17,12 +17,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tidegate.devices import mqtt
-from tidegate.devices.acknowledgements import AckFile, check_device
+from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.connection import Connection
 from tidegate.devices.in_flight import SUBSCRIPTION_ID, InFlight, Message
+from tidegate.devices.topics import topic_of
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 from tidegate.model.errors import BrokerUnavailableError, TidegateError
-from tidegate.model.readings import TELEMETRY, Reading
+from tidegate.model.readings import Reading
 
 WINDOW = 64
 CLOSE_TIMEOUT_S = 1.0
@@ -71,6 +72,7 @@ class Publisher:
         *,
         client_id: str,
         addresses: Sequence[tuple[str, int]],
+        device_class: str | None = None,
         user: str | None = None,
         password: str | None = None,
         acknowledgements: AckFile | None = None,
@@ -88,6 +90,7 @@ class Publisher:
         self._addresses = tuple(addresses)
         self._turn = first_address
         self._client_id = client_id
+        self._device_class = device_class
         self._connect = mqtt.encode_connect(
             client_id, user=user, password=password, keep_alive_s=self._settings.keep_alive_s
         )
@@ -163,7 +166,7 @@ class Publisher:
             raise ValueError("a reading without boot and seq has no identity that could be acknowledged")
         topic = self._topics.get(device)
         if topic is None:
-            topic = self._add_topic(device)
+            topic = self._topics[device] = topic_of(device, self._device_class)
         payload = _ENCODER.encode(reading)
         written_s = None if self._connection is None else self._loop.time()
         message = Message(device, reading.boot, reading.seq, reading.count, topic, payload, written_s)
@@ -238,11 +241,6 @@ class Publisher:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         await waiter
-
-    def _add_topic(self, device: str) -> bytes:
-        check_device(device)
-        topic = self._topics[device] = f"{TELEMETRY}/{device}".encode()
-        return topic
 
     def _flush(self) -> None:
         self._flush_due = False

@@ -2,24 +2,28 @@
 
 How many there are follows a pattern over time. A device that is no longer wanted drains and disconnects; when it is
 wanted again it goes on with its sequence, so no identity is ever used twice. What a device samples, and when, depends
-only on the seed and the device: value ``n`` of device ``i`` is ``value_of(seed, i, n)``, and its phase is fixed.
+only on the seed and the device: value ``n`` of device ``i`` is ``value_of(seed, i, n)``, or that of its random walk
+where it sends on change, and its phase is fixed.
 
 One loop with one heap takes all samples, because a task with a sleep per device would cost more than the devices.
 """
 
 import asyncio
 import contextlib
+import itertools
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.device import DEFAULT_INTERVAL_S, Device, DeviceCounters
 from tidegate.devices.fleet import STOP_DRAIN_S, TICK_S, value_of
+from tidegate.devices.mix import Mix
 from tidegate.devices.pattern import Pattern
+from tidegate.devices.random_walk import random_walk
 from tidegate.devices.sampling import Sampling
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
@@ -35,6 +39,8 @@ ADJUST_S = 0.02
 DIALLING_MAX = 64
 # Then the loop sees to its connections again, however far behind the samples are.
 SAMPLES_PER_TURN_MAX = 500
+# A random walk leaves it with about every second sample; four times as wide, with about every fifteenth.
+DEAD_BAND = 0.05
 
 
 class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +53,7 @@ class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     deaf: float = 0.0
     prefix: str = "device"
     endless: bool = False
+    mix: Mix = Mix()
 
     def is_deaf(self, index: int) -> bool:
         """Spread evenly over the devices, so that every count of them has its share."""
@@ -91,7 +98,7 @@ class _Member(msgspec.Struct):
 
     device: Device
     phase_s: float
-    taken: int = 0
+    values: Iterator[float]
 
 
 class Simulation:
@@ -178,18 +185,21 @@ class Simulation:
         plan, here = self._plan, self._installation
         chance = random.Random(f"{plan.seed}/{index}")  # noqa: S311 - it spreads load, it guards nothing
         phase_s = chance.random() * plan.interval_s
+        is_event_driven = plan.mix.is_event_driven(index)
         device = Device(
             f"{plan.prefix}-{index:06d}",
             addresses=here.device_addresses,
             user=here.mqtt_user,
             password=here.mqtt_password,
             default_interval_s=plan.interval_s,
+            device_class=plan.mix.device_class(index),
+            dead_band=DEAD_BAND if is_event_driven else None,
             acknowledgements=self._file,
             boot=plan.boot,
             follows_advice=not plan.is_deaf(index),
             chance=chance,
         )
-        return _Member(device, phase_s)
+        return _Member(device, phase_s, _values(plan.seed, index, is_event_driven=is_event_driven))
 
     def _dismiss(self, index: int, drain_s: float) -> None:
         if index not in self._sampling:
@@ -211,8 +221,7 @@ class Simulation:
             if index is None:
                 return False
             member = self._members[index]
-            member.device.sample(value_of(self._plan.seed, index, member.taken))
-            member.taken += 1
+            member.device.sample(next(member.values))
         return True
 
     def _tell(self, now_s: float) -> None:
@@ -221,6 +230,7 @@ class Simulation:
             return
         total = self._total()
         present = [self._members[index].device for index in self._sampling]
+        intervals_s = [device.interval_s for device in present if device.dead_band is None]
         self._report(
             Progress(
                 at_s=round(now_s - self._start_s, 3),
@@ -231,7 +241,7 @@ class Simulation:
                 acked=total.acked,
                 resent=total.resent,
                 reconnects=total.reconnects,
-                interval_s_mean=round(sum(device.interval_s for device in present) / max(1, len(present)), 3),
+                interval_s_mean=round(sum(intervals_s) / max(1, len(intervals_s)), 3),
                 late_s_max=round(self._sampling.late_s_max, 3),
             )
         )
@@ -255,6 +265,12 @@ class Simulation:
             late_s_max=round(self._sampling.late_s_max, 3),
             seconds=round(seconds, 3),
         )
+
+
+def _values(seed: int, index: int, *, is_event_driven: bool) -> Iterator[float]:
+    if is_event_driven:
+        return random_walk(random.Random(f"{seed}/{index}/walk"))  # noqa: S311 - it simulates a sensor
+    return (value_of(seed, index, seq) for seq in itertools.count())
 
 
 async def _leave(device: Device, drain_s: float) -> None:

@@ -44,7 +44,7 @@ class AdviceInForce:
         if left_s <= 0:
             self.revision, self._advice = 0, None
             return None
-        return Advice(interval_s=self._advice.interval_s, lifetime_s=left_s)
+        return msgspec.structs.replace(self._advice, lifetime_s=left_s)
 
     def packet(self) -> bytes:
         """The PUBLISH that advises a device; empty where nothing is in force."""

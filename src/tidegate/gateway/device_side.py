@@ -83,6 +83,8 @@ class DeviceSide(asyncio.Protocol):
             self._dialling.cancel()
         if self.side is not None:
             self.side.close()
+        if self._session is not None:
+            self._session.leave()
         self._gate.leave(self)
 
     def pause_writing(self) -> None:
@@ -168,7 +170,7 @@ class DeviceSide(asyncio.Protocol):
     async def _dial(self, broker: Broker, packet: bytes) -> bool:
         """Whether the broker answered, be it with a refusal. Until then nothing but CONNECT was sent to it."""
         gate, loop = self._gate, asyncio.get_running_loop()
-        session = Session(gate.settings.packet_bytes_max, gate.advice, gate.counters)
+        session = Session(gate.settings.packet_bytes_max, gate.advice, gate.counters, gate.classes)
         side = BrokerSide(self, broker, session)
         side.lost.add_done_callback(lambda _: gate.router.give_back(broker))
         answered = False

@@ -1,23 +1,33 @@
-"""What all connections of one gateway share: settings, routes, advice, counters, and who is connected."""
+"""What all connections of one gateway share: settings, routes, advice, counters, classes, and who is connected."""
 
 import time
+from collections.abc import Sequence
 
 from tidegate.gateway.advising import AdviceInForce
+from tidegate.gateway.classes import Classes
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.mqtt.opening import Connect
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
+from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.observations import GatewayState
 from tidegate.model.routes import Broker
 
 
 class Gate:
-    def __init__(self, settings: GatewaySettings, router: Router, advice: AdviceInForce) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        router: Router,
+        advice: AdviceInForce,
+        classes: Sequence[DeviceClass] = DEFAULT_CLASSES,
+    ) -> None:
         self.settings = settings
         self.router = router
         self.advice = advice
         self.counters = Counters()
+        self.classes = Classes(classes)
         self._devices: set[DeviceSide] = set()
         self._by_client: dict[str, DeviceSide] = {}
 
@@ -72,4 +82,5 @@ class Gate:
             bytes_out=counters.bytes_out,
             refused=dict(counters.refused),
             brokers=dict(self.router.connections),
+            classes=self.classes.state(),
         )

@@ -12,8 +12,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
 from tidegate.devices.acknowledgements import check_device
-from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.counting import Counters
+from tidegate.gateway.gate import Gate
 from tidegate.gateway.ingest import Ingest
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
@@ -27,12 +26,12 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def build_app(ingest: Ingest, advice: AdviceInForce, counters: Counters, token: str) -> FastAPI:
+def build_app(ingest: Ingest, gate: Gate, token: str) -> FastAPI:
     app = FastAPI(title="Tidegate ingest", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.exception_handler(_RefusedError)
     async def refuse(_: Request, refused: _RefusedError) -> Response:
-        counters.refuse(f"HTTP {refused.status}")
+        gate.counters.refuse(f"HTTP {refused.status}")
         headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else None
         return PlainTextResponse(f"{refused}\n", refused.status, headers)
 
@@ -45,12 +44,14 @@ def build_app(ingest: Ingest, advice: AdviceInForce, counters: Counters, token: 
             raise _RefusedError(400, str(error)) from None
         payload = await _body(request, ingest.timeout_s)
         _check_reading(payload)
-        counters.bytes_in += len(payload)
+        gate.counters.bytes_in += len(payload)
+        topic = f"{TELEMETRY}/{device}".encode()
+        of_class = gate.classes.of(topic)
         try:
-            await ingest.publish(f"{TELEMETRY}/{device}".encode(), payload)
+            await ingest.publish(topic, payload, of_class)
         except BrokerUnavailableError as error:
             raise _RefusedError(503, str(error)) from None
-        return Response(status_code=204, headers=_advice_headers(advice, counters))
+        return Response(status_code=204, headers=_advice_headers(gate, of_class.name))
 
     return app
 
@@ -86,9 +87,11 @@ def _check_reading(payload: bytes) -> None:
         raise _RefusedError(400, f"The body is not a reading: {problem.rstrip('.')}.")
 
 
-def _advice_headers(advice: AdviceInForce, counters: Counters) -> dict[str, str]:
-    current = advice.current()
+def _advice_headers(gate: Gate, device_class: str | None) -> dict[str, str]:
+    """Who comes by HTTP need not know its class: it is told the interval of its topic's."""
+    current = gate.advice.current()
     if current is None:
         return {}
-    counters.advised += 1
-    return {"Tidegate-Interval-S": f"{current.interval_s:g}", "Tidegate-Lifetime-S": f"{current.lifetime_s:g}"}
+    gate.counters.advised += 1
+    interval_s = current.interval_of(device_class)
+    return {"Tidegate-Interval-S": f"{interval_s:g}", "Tidegate-Lifetime-S": f"{current.lifetime_s:g}"}

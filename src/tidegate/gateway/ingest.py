@@ -8,6 +8,7 @@ import asyncio
 from typing import cast
 
 from tidegate.devices import mqtt
+from tidegate.gateway.classes import ClassCount
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.routing import Router
 from tidegate.model.errors import BrokerUnavailableError
@@ -92,7 +93,7 @@ class Ingest:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def publish(self, topic: bytes, payload: bytes) -> None:
+    async def publish(self, topic: bytes, payload: bytes, of_class: ClassCount) -> None:
         """Return when a broker has acknowledged the message; raise BrokerUnavailableError where none did in time."""
         connection: _Connection | None = None
         try:
@@ -105,6 +106,7 @@ class Ingest:
                 if len(connection.waiting) >= self._in_flight_max:
                     raise BrokerUnavailableError("Too many readings wait for the broker: try again later.")
                 self._counters.publishes += 1
+                of_class.publishes += 1
                 await connection.send(topic, payload)
                 self._counters.acknowledged += 1
         except TimeoutError:

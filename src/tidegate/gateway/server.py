@@ -5,7 +5,7 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import uvicorn
@@ -20,6 +20,7 @@ from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.advice import ADVICE_KEY
+from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GATEWAYS_KEY
@@ -38,7 +39,13 @@ Say = Callable[[str], None]
 class Gateway:
     """``start`` opens the doors, ``stop`` closes them and everything behind. Belongs to one event loop."""
 
-    def __init__(self, installation: Installation, settings: GatewaySettings, say: Say) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        settings: GatewaySettings,
+        say: Say,
+        classes: Sequence[DeviceClass] = DEFAULT_CLASSES,
+    ) -> None:
         self.mqtt_address = ("", 0)
         self.http_address = ("", 0)
         loop = asyncio.get_running_loop()
@@ -47,7 +54,7 @@ class Gateway:
         router = Router(self._default_routes, sticky, random.Random(settings.name))  # noqa: S311 - spreads load
         self._settings = settings
         self._say = say
-        self.gate = Gate(settings, router, AdviceInForce(loop.time))
+        self.gate = Gate(settings, router, AdviceInForce(loop.time), classes)
         self._watcher = Watcher(
             installation.control_urls, (ROUTES_KEY, ADVICE_KEY), self._changed, name=f"tidegate-{settings.name}"
         )
@@ -59,7 +66,7 @@ class Gateway:
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
         )
-        self._app = build_app(self._ingest, self.gate.advice, self.gate.counters, installation.token)
+        self._app = build_app(self._ingest, self.gate, installation.token)
         self._http: _HttpServer | None = None
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []

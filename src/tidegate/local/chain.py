@@ -5,7 +5,6 @@ addresses in the installation file, so that a part can just as well be started b
 """
 
 import json
-import secrets
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -15,27 +14,21 @@ import msgspec
 
 from tidegate.brokers.assignment import Assignments
 from tidegate.brokers.disk_guard import DiskGuard
-from tidegate.brokers.embedded import EmbeddedBrokers, free_port, is_free, write_private
+from tidegate.brokers.embedded import EmbeddedBrokers, free_port
 from tidegate.brokers.knowledge import Knowledge
 from tidegate.brokers.server_config import HOST
 from tidegate.brokers.wire import Wire
+from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
+from tidegate.local.places import settle_places
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.settings import Settings
 
-PLACES_FILE = "places.json"
 READY_S_MAX = 120.0
+# A bus that hangs may not keep the chain from looking after its other parts.
+BUS_S_MAX = 1.0
 POLL_S = 0.1
-
-
-class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Ports and token, kept over restarts: an address that somebody wrote down stays true."""
-
-    gateway_mqtt: int
-    gateway_http: int
-    web: int
-    token: str
 
 
 class Chain:
@@ -48,16 +41,23 @@ class Chain:
         say: Say,
         *,
         nodes: int = 1,
+        nodes_max: int | None = None,
         controllers: int = 1,
         config: Path | None = None,
         environment: Mapping[str, str] | None = None,
         logs: bool = False,
     ) -> None:
+        self._nodes_max = nodes if nodes_max is None else nodes_max
+        if self._nodes_max < nodes:
+            raise UserError(
+                f"{nodes} nodes are more than --nodes-max {self._nodes_max} allows: raise it or leave it out."
+            )
         self.state = state.absolute()
         self._settings = settings
         self._say = say
         self._config = config
-        self._environment = dict(environment or {})
+        # Controllers must not ask for more nodes than this machine may start.
+        self._environment = {"TIDEGATE_CONTROLLER__NODES_MAX": str(max(1, self._nodes_max)), **(environment or {})}
         self._logs = self.state / "logs" if logs else None
         self._counts = {"controller": controllers, "node": nodes}
         self.brokers = EmbeddedBrokers(self.state, settings.broker)
@@ -81,7 +81,7 @@ class Chain:
 
     def start_brokers(self) -> Installation:
         self.brokers.start()
-        places = self._places()
+        places = settle_places(self.state, self._settings)
         self.brokers.installation = msgspec.structs.replace(
             self.installation,
             gateway_mqtt=(HOST, places.gateway_mqtt),
@@ -92,6 +92,15 @@ class Chain:
         self.installation.save(self.state)
         control = self._wire(self.installation.control_urls)
         self._assignments = Assignments(Knowledge(control), self.installation.slices)
+        self._nodes = Nodes(
+            self.parts,
+            self._start_node,
+            Knowledge(self._wire(self.installation.control_urls, timeout_s=BUS_S_MAX)),
+            self._say,
+            at_start=self._counts["node"],
+            most=self._nodes_max,
+        )
+        self._nodes.announce()
         self._guard = DiskGuard(
             self._wire(self.installation.data_urls),
             self.installation.monitor_urls,
@@ -100,8 +109,8 @@ class Chain:
         )
         return self.installation
 
-    def _wire(self, urls: tuple[str, ...]) -> Wire:
-        self._wires.append(Wire(urls, name="tidegate-up"))
+    def _wire(self, urls: tuple[str, ...], *, timeout_s: float = 5.0) -> Wire:
+        self._wires.append(Wire(urls, timeout_s=timeout_s, name="tidegate-up"))
         return self._wires[-1]
 
     def start_parts(self) -> None:
@@ -138,6 +147,10 @@ class Chain:
         log = None if self._logs is None else self._logs / f"{name}.log"
         self.parts[name] = Part(name, arguments, self._environment, log)
 
+    def _start_node(self, name: str) -> None:
+        self._add(name, "node")
+        self.parts[name].start()
+
     def ready(self) -> Iterator[str]:
         """The parts that serve, each once, as they become ready. Raises if one cannot start or takes too long."""
         waiting = dict.fromkeys(self.parts)
@@ -158,8 +171,11 @@ class Chain:
                 document = self._assignments.progress(name)
             except BrokerUnavailableError:
                 return False
+            if document is None:
+                return False
             # Holding a lease is not enough: the first batch, which starts the planner and the tables, takes seconds.
-            return document is not None and json.loads(document)["at"] > self._started_s and b'"batch"' in document
+            said = json.loads(document)
+            return said["at"] > self._started_s and bool(said["ready"])
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
             return _answers(self.installation.gateway_mqtt)
@@ -169,11 +185,13 @@ class Chain:
 
     def keep_parts(self) -> None:
         for part in self.parts.values():
-            part.keep_running(self._say)
+            if not self._nodes.is_leaving(part.name):
+                part.keep_running(self._say)
 
     def watch(self) -> None:
-        """Start again what ended, and look after the disk."""
+        """Start again what ended, follow the number of nodes that is wanted, and look after the disk."""
         self.keep_parts()
+        self._nodes.follow()
         try:
             found = self._guard.check().alarm
         except BrokerUnavailableError as error:
@@ -190,38 +208,6 @@ class Chain:
             wire.close()
         self._wires.clear()
         self.brokers.stop()
-
-    # -- places
-
-    def _places(self) -> Places:
-        """Those of last time where they are still free, the chosen ones, else new ones."""
-        path = self.state / PLACES_FILE
-        before = Places(gateway_mqtt=0, gateway_http=0, web=0, token="")
-        if path.exists():
-            try:
-                before = msgspec.json.decode(path.read_bytes(), type=Places)
-            except msgspec.DecodeError as error:
-                raise UserError(
-                    f"{path} is damaged ({error}): delete it, and new ports and a token are made."
-                ) from None
-        taken: set[int] = set()
-        gateway = self._settings.gateway
-        places = Places(
-            gateway_mqtt=_settle(gateway.port, before.gateway_mqtt, taken, "gateway.port"),
-            gateway_http=_settle(gateway.http_port, before.gateway_http, taken, "gateway.http_port"),
-            web=_settle(self._settings.web.port, before.web, taken, "web.port"),
-            token=before.token or secrets.token_urlsafe(24),
-        )
-        write_private(path, msgspec.json.encode(places))
-        return places
-
-
-def _settle(chosen: int, before: int, taken: set[int], setting: str) -> int:
-    if chosen and (chosen in taken or not is_free(chosen)):
-        raise UserError(f"Port {chosen} ({setting}) is in use: end the program that has it, or choose another.")
-    port = chosen or (before if before and before not in taken and is_free(before) else free_port(taken))
-    taken.add(port)
-    return port
 
 
 def _answers(address: tuple[str, int]) -> bool:

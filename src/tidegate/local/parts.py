@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tidegate.model.errors import TidegateError
@@ -93,9 +94,28 @@ class Part:
             except subprocess.TimeoutExpired:
                 say(f"  Waiting for {self.name} to stop.")
             if time.monotonic() > deadline_s:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                self.end_group()
         self._process = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing of it is left: a JVM outlives the process that started it for a moment."""
+        if self._process is None:
+            return True
+        if self._process.poll() is None:
+            return False
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def end_group(self) -> None:
+        """SIGKILL to it and to what it started."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
 def stop_all(parts: Sequence[Part], say: Say) -> None:

@@ -8,11 +8,11 @@ from typing import Any, Generic
 
 import msgspec
 
-from tidegate.control.send_rate.policy import Seen, SendRatePolicy, State, Verdict
+from tidegate.control.send_rate.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
 from tidegate.loop import planner
 from tidegate.loop.events import Event, EventState
-from tidegate.loop.monitors import Monitor
-from tidegate.loop.planner import Given, Proposal
+from tidegate.loop.monitors import Monitor, Work
+from tidegate.loop.planner import Given, Proposal, Scaled, Spread
 from tidegate.model.decisions import Mode
 from tidegate.model.observations import Observation
 from tidegate.model.routes import Routes
@@ -25,9 +25,12 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     policy: dict[str, Any] = {}
     overload: EventState = EventState()
     given: Given = Given()
+    scaled: Scaled = Scaled()
+    spread: Spread = Spread()
     routes: Routes | None = None
     phase: str = "idle"
     capacity_per_s: float | None = None
+    demand_per_s: float | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,34 +59,44 @@ class ControlLoop(Generic[State]):
         self._monitor.add(observation)
         return self._sample(observation)
 
-    def tick(self, observation: Observation, mode: Mode) -> Outcome:
-        """One round. An observation that is not newer than the last one decides nothing: advice is left to lapse."""
+    def tick(self, observation: Observation, mode: Mode, now_s: float | None = None) -> Outcome:
+        """One round at ``now_s``, which is the observation's own time where monitoring takes none.
+
+        An observation that is not newer than the last one decides nothing: advice is left to lapse.
+        """
         if not self._monitor.add(observation) or mode.frozen:
             return Outcome(sample=self._sample(observation))
         routes, route = planner.route(self.state.routes, observation.brokers, self.state.phase)
-        self.state = msgspec.structs.replace(self.state, routes=routes)
+        spread, moves = planner.spread(
+            self.state.spread, observation.nodes, self.state.scaled.instances, observation.at_s
+        )
+        self.state = msgspec.structs.replace(self.state, routes=routes, spread=spread)
+        proposals = [route, planner.move(moves, observation.nodes, self.state.phase)]
         # Before the first window is full no rate is known, and what is not known is no overload.
-        advice = self._advise(observation, mode) if self._monitor.is_full else None
-        proposals = tuple(proposal for proposal in (route, advice) if proposal is not None)
-        return Outcome(sample=self._sample(observation), proposals=proposals)
+        if self._monitor.is_full:
+            proposals += self._act(observation, mode, observation.at_s if now_s is None else now_s)
+        return Outcome(sample=self._sample(observation), proposals=tuple(one for one in proposals if one is not None))
 
-    def _advise(self, observation: Observation, mode: Mode) -> Proposal | None:
-        """Analyse and plan for the send rate: properties, event, policy, advice."""
-        readings = self._monitor.properties(self.state.given.in_force(observation.at_s))
+    def _act(self, observation: Observation, mode: Mode, now_s: float) -> list[Proposal | None]:
+        """Analyse and plan for send rates and nodes: properties, event, policy, advice and scale."""
+        readings = self._monitor.properties(self.state.given.in_force(now_s))
         overload = self._overload.step(self.state.overload, readings, observation.at_s)
-        seen = _seen(observation, readings, overload=overload.active)
+        seen = _seen(observation, readings, self._monitor.work(), now_s, overload=overload.active)
         policy_state, verdict = self._decide(seen, mode)
         acts = mode.send_rate != "shadow"
         given, advice = planner.advise(self.state.given, seen, verdict, readings, self._lifetime_s, acts=acts)
+        scaled, scale = planner.scale(self.state.scaled, seen, verdict, readings, acts=acts)
         self.state = msgspec.structs.replace(
             self.state,
             policy=msgspec.to_builtins(policy_state),
             overload=overload,
             given=given,
+            scaled=scaled,
             phase=verdict.phase,
             capacity_per_s=verdict.capacity_per_s,
+            demand_per_s=verdict.demand_per_s,
         )
-        return advice
+        return [advice, scale]
 
     def _decide(self, seen: Seen, mode: Mode) -> tuple[State, Verdict]:
         """The policy's word, or, where the operator switched it off, that nobody is held."""
@@ -111,16 +124,30 @@ class ControlLoop(Generic[State]):
             interval_s=interval_s,
             capacity_per_s=self.state.capacity_per_s,
             phase=self.state.phase,
+            demand_per_s=self.state.demand_per_s,
+            instances=sum(node.ready for node in observation.nodes),
+            instances_wanted=self.state.scaled.instances,
+            classes=self.state.given.classes_in_force(observation.at_s),
         )
 
 
-def _seen(observation: Observation, readings: dict[str, float], *, overload: bool) -> Seen:
+def _seen(observation: Observation, readings: dict[str, float], work: Work, now_s: float, *, overload: bool) -> Seen:
     return Seen(
-        at_s=observation.at_s,
+        at_s=now_s,
+        measured_at_s=observation.at_s,
         overload=overload,
         waiting=observation.waiting,
+        held=observation.held,
         head_age_s=observation.head_age_s,
         arrival_per_s=readings["arrival_per_s"],
         departure_per_s=readings["departure_per_s"],
         devices=observation.devices,
+        instances=sum(node.ready for node in observation.nodes),
+        instances_starting=observation.starting,
+        rate_per_instance=work.rate_per_instance,
+        busy_share=work.busy_share,
+        classes=tuple(
+            ClassSeen(name=name, devices=one.devices, arrival_per_s=work.classes_per_s.get(name, 0.0))
+            for name, one in observation.classes.items()
+        ),
     )

@@ -15,12 +15,32 @@ from typing import NamedTuple
 
 from tidegate.model.observations import Observation
 
-PROPERTIES = ("head_age_s", "waiting", "arrival_per_s", "departure_per_s", "devices", "interval_s")
+PROPERTIES = (
+    "head_age_s", "waiting", "held", "arrival_per_s", "departure_per_s", "devices", "instances", "interval_s"
+)  # fmt: skip
 
 
 class Point(NamedTuple):
     at_s: float
     total: int
+
+
+class Worked(NamedTuple):
+    """Sums over all observations so far: what nodes did at their limit, how long they were there, who published."""
+
+    at_s: float
+    limit_rows: float = 0.0
+    limit_s: float = 0.0
+    instances_s: float = 0.0
+    publishes: dict[str, int] = {}  # noqa: RUF012 - never changed in place
+
+
+class Work(NamedTuple):
+    """The window's work at the limit. ``rate_per_instance`` is None where there was none: idle nodes prove nothing."""
+
+    rate_per_instance: float | None
+    busy_share: float
+    classes_per_s: dict[str, float]
 
 
 class Monitor:
@@ -31,6 +51,7 @@ class Monitor:
         self._last: Observation | None = None
         self._arrivals: deque[Point] = deque()
         self._anchors: deque[Point] = deque()
+        self._worked: deque[Worked] = deque()
 
     def add(self, observation: Observation) -> bool:
         """Take an observation in; False for one that is not newer than the last: it says nothing new."""
@@ -40,15 +61,17 @@ class Monitor:
         if last is not None and _began_anew(last, observation):
             self._arrivals.clear()
             self._anchors.clear()
+            self._worked.clear()
             last = None
         self._last = observation
+        self._worked.append(_worked(self._worked[-1] if self._worked else None, last, observation))
         self._arrivals.append(Point(at_s, observation.arrived))
         grew = last is not None and observation.committed > last.committed
         if grew or observation.waiting == 0:
             if self._anchors and at_s - self._anchors[-1].at_s > 2 * self._window_s:
                 self._anchors.clear()
             self._anchors.append(Point(self._anchored_s(observation, grew=grew), observation.committed))
-        for points in (self._arrivals, self._anchors):
+        for points in (self._arrivals, self._anchors, self._worked):
             while len(points) > 2 and points[1].at_s <= at_s - self._window_s:
                 points.popleft()
         return True
@@ -72,11 +95,30 @@ class Monitor:
         return {
             "head_age_s": seen.head_age_s,
             "waiting": float(seen.waiting),
+            "held": float(seen.held),
             "arrival_per_s": _slope(self._arrivals[0], self._arrivals[-1]),
             "departure_per_s": self._departure(seen.at_s),
             "devices": float(seen.devices),
+            "instances": float(_working(seen)),
             "interval_s": interval_s,
         }
+
+    def work(self) -> Work:
+        """What the nodes did at their limit within the window, and how much each class published."""
+        if not self._worked:
+            return Work(None, 0.0, {})
+        first, last = self._worked[0], self._worked[-1]
+        rows, seconds = last.limit_rows - first.limit_rows, last.limit_s - first.limit_s
+        instances_s = last.instances_s - first.instances_s
+        passed_s = last.at_s - first.at_s
+        return Work(
+            rate_per_instance=rows / seconds if rows > 0 and seconds > 0 else None,
+            busy_share=min(1.0, seconds / instances_s) if instances_s > 0 else 0.0,
+            classes_per_s={
+                name: (total - first.publishes.get(name, 0)) / passed_s if passed_s > 0 else 0.0
+                for name, total in last.publishes.items()
+            },
+        )
 
     def _departure(self, now_s: float) -> float:
         if len(self._anchors) < 2:
@@ -88,6 +130,31 @@ class Monitor:
         if now_s - last.at_s > max(self._window_s, 2 * step_s_max):
             return 0.0
         return _slope(first, Point(max(last.at_s, now_s - step_s_max), last.total))
+
+
+def _worked(before: Worked | None, last: Observation | None, now: Observation) -> Worked:
+    """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
+    publishes = {name: one.publishes for name, one in now.classes.items()}
+    if before is None or last is None:
+        return Worked(now.at_s, publishes=dict.fromkeys(publishes, 0))
+    known = {node.name: node for node in last.nodes}
+    rows, seconds = before.limit_rows, before.limit_s
+    for node in now.nodes:
+        was = known.get(node.name)
+        if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
+            rows += node.limit_rows - was.limit_rows
+            seconds += node.limit_s - was.limit_s
+    counted = {name: one.publishes for name, one in last.classes.items()}
+    grown = {
+        name: before.publishes.get(name, 0) + max(0, total - counted.get(name, total))
+        for name, total in publishes.items()
+    }
+    passed_s = now.at_s - last.at_s
+    return Worked(now.at_s, rows, seconds, before.instances_s + passed_s * _working(now), grown)
+
+
+def _working(observation: Observation) -> int:
+    return sum(node.ready for node in observation.nodes)
 
 
 def _began_anew(last: Observation, now: Observation) -> bool:

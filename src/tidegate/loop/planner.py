@@ -4,18 +4,24 @@ Advice is a lease. While it holds devices back it is renewed at a third of its l
 change is one. A change of the interval by less than 2 % is neither.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.loop import sentences
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.decisions import Action, Plan, Reason
-from tidegate.model.observations import BrokerState
+from tidegate.model.observations import BrokerState, NodeState
 from tidegate.model.routes import Broker, Routes
 
-SAME_INTERVAL_SHARE = 0.02
+SAME_SHARE = 0.02
 # A device hears the next advice with its next message: a lease that is shorter than its interval lapses in between.
 LIFETIME_INTERVALS = 3.0
+# What was asked for and did not come is asked for again after this time; slices only for so long after a change.
+REPEATED_S = 10.0
+SETTLED_S = 60.0
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,44 +38,88 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     """The last advice: what it said, whether devices were really told, when it was decided and last renewed."""
 
     interval_s: float = 0.0
+    classes: dict[str, float] = {}
+    dead_bands: dict[str, float] = {}
     lifetime_s: float = 0.0
     acted: bool = False
     decided_at_s: float = 0.0
     renewed_at_s: float = 0.0
 
+    def _is_in_force(self, at_s: float) -> bool:
+        return self.acted and at_s < self.renewed_at_s + self.lifetime_s
+
     def in_force(self, at_s: float) -> float:
         """The interval that devices keep to now; 0 where they keep their default."""
-        return self.interval_s if self.acted and at_s < self.renewed_at_s + self.lifetime_s else 0.0
+        return self.interval_s if self._is_in_force(at_s) else 0.0
+
+    def classes_in_force(self, at_s: float) -> dict[str, float]:
+        return self.classes if self._is_in_force(at_s) else {}
+
+    @property
+    def holds_anybody(self) -> bool:
+        return self.interval_s > 0 or any(self.classes.values()) or any(band > 1 for band in self.dead_bands.values())
 
 
 def advise(
     given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], lifetime_s: float, *, acts: bool
 ) -> tuple[Given, Proposal | None]:
     """The next advice, if it is due."""
-    rate = verdict.rate_per_device
-    interval_s = 0.0 if rate is None else min(1.0 / rate, INTERVAL_S_MAX)
-    known_s = given.interval_s if given.acted == acts else given.in_force(seen.at_s)
-    if _is_same(known_s, interval_s):
+    wanted = Given(
+        interval_s=_interval(verdict.rate_per_device),
+        classes={name: _interval(rate) for name, rate in verdict.classes.items()},
+        dead_bands=verdict.dead_bands,
+    )
+    known = given if given.acted == acts else _told(given, seen.at_s)
+    if _is_same(known, wanted):
         if not acts or given.acted is not acts or not _renewal_due(given, seen.at_s):
             return given, None
         renewed = msgspec.structs.replace(given, renewed_at_s=seen.at_s)
         return renewed, _proposal(renewed, seen, verdict, readings, recorded=False)
-    lifetime_s = min(max(lifetime_s, LIFETIME_INTERVALS * interval_s), INTERVAL_S_MAX)
-    given = Given(
-        interval_s=interval_s, lifetime_s=lifetime_s, acted=acts, decided_at_s=seen.at_s, renewed_at_s=seen.at_s
+    longest_s = max(wanted.interval_s, *wanted.classes.values(), 0.0)
+    given = msgspec.structs.replace(
+        wanted,
+        lifetime_s=min(max(lifetime_s, LIFETIME_INTERVALS * longest_s), INTERVAL_S_MAX),
+        acted=acts,
+        decided_at_s=seen.at_s,
+        renewed_at_s=seen.at_s,
     )
     return given, _proposal(given, seen, verdict, readings, recorded=True)
 
 
-def _is_same(before_s: float, after_s: float) -> bool:
-    if before_s == 0 or after_s == 0:
-        return before_s == after_s
-    return abs(after_s - before_s) < SAME_INTERVAL_SHARE * before_s
+def _interval(rate: float | None) -> float:
+    return 0.0 if rate is None else min(1.0 / rate, INTERVAL_S_MAX)
+
+
+def _told(given: Given, at_s: float) -> Given:
+    """What devices keep to now, whoever may act from now on."""
+    if given.in_force(at_s) or given.classes_in_force(at_s):
+        return given
+    return Given()
+
+
+def _is_same(before: Given, after: Given) -> bool:
+    return (
+        _is_near(before.interval_s, after.interval_s)
+        and _are_near(before.classes, after.classes, before.interval_s, after.interval_s)
+        and _are_near(before.dead_bands, after.dead_bands, 1.0, 1.0)
+    )
+
+
+def _are_near(before: Mapping[str, float], after: Mapping[str, float], before_else: float, after_else: float) -> bool:
+    return all(
+        _is_near(before.get(name, before_else), after.get(name, after_else)) for name in before.keys() | after.keys()
+    )
+
+
+def _is_near(before: float, after: float) -> bool:
+    if before == 0 or after == 0:
+        return before == after
+    return abs(after - before) < SAME_SHARE * before
 
 
 def _renewal_due(given: Given, at_s: float) -> bool:
     """A withdrawal is repeated for one lifetime; after that no lease of the advice before it can be left."""
-    if given.interval_s == 0 and at_s >= given.decided_at_s + given.lifetime_s:
+    if not given.holds_anybody and at_s >= given.decided_at_s + given.lifetime_s:
         return False
     return at_s >= given.renewed_at_s + given.lifetime_s / 3
 
@@ -77,15 +127,96 @@ def _renewal_due(given: Given, at_s: float) -> bool:
 def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], *, recorded: bool) -> Proposal:
     action = Action(
         kind="advise",
-        arguments={"interval_s": given.interval_s, "lifetime_s": given.lifetime_s},
+        arguments={
+            "interval_s": given.interval_s,
+            "lifetime_s": given.lifetime_s,
+            "classes": given.classes,
+            "dead_bands": given.dead_bands,
+        },
         reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
     )
     return Proposal(
         plan=Plan(event="overload" if seen.overload else "overload resolved", actions=(action,)),
         acts=given.acted,
         recorded=recorded,
-        sentence=sentences.advised(given.interval_s, seen, verdict),
+        sentence=sentences.advised(given.interval_s, given.classes, seen, verdict),
         phase=verdict.phase,
+    )
+
+
+class Scaled(msgspec.Struct, frozen=True, kw_only=True):
+    """How many processing nodes were asked for, and when; None where nobody scales."""
+
+    instances: int | None = None
+    at_s: float = 0.0
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """The processing nodes that slices were last spread over, since when, and when that was last tried."""
+
+    over: tuple[str, ...] = ()
+    since_s: float = 0.0
+    tried_s: float = 0.0
+
+
+def scale(
+    scaled: Scaled, seen: Seen, verdict: Verdict, readings: dict[str, float], *, acts: bool
+) -> tuple[Scaled, Proposal | None]:
+    """Another number of processing nodes, where the policy wants one, and again where it was asked for in vain."""
+    wanted = verdict.instances
+    if wanted is None:
+        return scaled, None
+    running = seen.instances + seen.instances_starting
+    in_vain = running < wanted and seen.at_s - scaled.at_s >= REPEATED_S
+    if wanted == (running if scaled.instances is None else scaled.instances) and not in_vain:
+        return msgspec.structs.replace(scaled, instances=wanted), None
+    action = Action(
+        kind="scale",
+        arguments={"instances": wanted},
+        reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
+    )
+    return Scaled(instances=wanted, at_s=seen.at_s), Proposal(
+        plan=Plan(event="demand changed", actions=(action,)),
+        acts=acts,
+        recorded=True,
+        sentence=sentences.scaled(wanted, running, seen, verdict),
+        phase=verdict.phase,
+    )
+
+
+def spread(
+    before: Spread, nodes: tuple[NodeState, ...], scaled: int | None, at_s: float
+) -> tuple[Spread, dict[int, str]]:
+    """Which slices go where. They follow the processing nodes once per change of these, and what did not get there is
+    sent again for a while; after that, what an operator moved by hand stays where it is."""
+    held = {node.name: node.slices for node in nodes if node.ready}
+    staying = stayers(held, len(held) if scaled is None else max(1, scaled))
+    if not any(held.values()):
+        return before, {}
+    changed = staying != before.over
+    recent = at_s - before.since_s <= SETTLED_S and at_s - before.tried_s >= REPEATED_S
+    if not changed and not recent:
+        return before, {}
+    since_s = at_s if changed else before.since_s
+    moves = {move.slice: move.taker for move in slices_to_move(held, staying)}
+    return Spread(over=staying, since_s=since_s, tried_s=at_s), moves
+
+
+def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> Proposal | None:
+    if not moves:
+        return None
+    reason = Reason(
+        readings={"nodes": float(len(nodes)), "ready": float(sum(node.ready for node in nodes))},
+        rule="every node that stays has as many slices as the others, or one more",
+        rejected="leave the slices where they are: a node without slices does nothing",
+    )
+    action = Action(kind="move", arguments={"takers": {str(slice_): to for slice_, to in moves.items()}}, reason=reason)
+    return Proposal(
+        plan=Plan(event="processing nodes changed", actions=(action,)),
+        acts=True,
+        recorded=True,
+        sentence=sentences.moved(moves),
+        phase=phase,
     )
 
 

@@ -1,12 +1,15 @@
 """What was decided and why, in one sentence for a person."""
 
+from collections.abc import Mapping
+
 from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.model.routes import Routes
 from tidegate.model.view import seconds
 
 
-def advised(interval_s: float, seen: Seen, verdict: Verdict) -> str:
-    if interval_s == 0:
+def advised(interval_s: float, classes: Mapping[str, float], seen: Seen, verdict: Verdict) -> str:
+    held = {name: one for name, one in classes.items() if one > 0}
+    if interval_s == 0 and not held:
         return f"Devices return to their default because {_calm(verdict)}."
     if verdict.phase == "recover":
         because = f"data is {seconds(seen.head_age_s)} old again and the rate may grow"
@@ -14,8 +17,23 @@ def advised(interval_s: float, seen: Seen, verdict: Verdict) -> str:
         because = f"data is {seconds(seen.head_age_s)} old and what Spark can take is not known yet"
     else:
         because = f"data is {seconds(seen.head_age_s)} old and Spark takes {verdict.capacity_per_s:,.0f} msg/s"
+    if held:
+        each = ", ".join(f"{name} every {seconds(one)}" for name, one in sorted(held.items()))
+        return f"Devices are asked to send less often ({each}) because {because}."
     who = f"{seen.devices:,} devices" if seen.devices else "Devices"
     return f"{who} are asked to send every {seconds(interval_s)} because {because}."
+
+
+def scaled(wanted: int, running: int, seen: Seen, verdict: Verdict) -> str:
+    demand = seen.arrival_per_s if verdict.demand_per_s is None else verdict.demand_per_s
+    change = f"{running} run: {'more are' if wanted > running else 'fewer are'} wanted"
+    each = f", one takes {seen.rate_per_instance:,.0f}" if seen.rate_per_instance else ""
+    return f"{wanted} processing nodes shall run ({change}) because devices want to send {demand:,.0f} msg/s{each}."
+
+
+def moved(moves: Mapping[int, str]) -> str:
+    each = ", ".join(f"slice {number} to {taker}" for number, taker in sorted(moves.items()))
+    return f"Slices move ({each}) because the processing nodes changed."
 
 
 def _calm(verdict: Verdict) -> str:

@@ -5,6 +5,13 @@ import msgspec
 GATEWAYS_KEY = "gateways"  # gateways.<name>: a GatewayState, kept under a lease
 
 
+class ClassState(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices of one class. ``publishes`` only grows while who counts it runs."""
+
+    devices: int
+    publishes: int
+
+
 class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     """One gateway. Counters only grow while it runs; who wants a rate takes differences."""
 
@@ -19,6 +26,8 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     bytes_out: int = 0
     refused: dict[str, int] = {}  # by reason, in words
     brokers: dict[str, int] = {}  # connections per broker
+    held: int = 0  # publishes that wait in the gateway
+    classes: dict[str, ClassState] = {}  # devices whose class is known, by its name
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +35,15 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     alive: bool
-    slices: tuple[int, ...]
+    slices: tuple[int, ...]  # that it works on, or that are on their way to it
     rows: int  # committed since it started
     cost_s: float = 0.0  # busy time over the same span, 0 where unknown
     committed_at_s: float = 0.0  # when it committed last (Unix time), 0 where it has not
+    # Work at its limit: batches that left more waiting than they could take, or service without a pause. Rows over
+    # seconds is what the node can do; a batch that was small because little waited says nothing about that.
+    limit_rows: float = 0.0
+    limit_s: float = 0.0
+    ready: bool = True  # it has finished a batch; before that it only warms up
     problem: str | None = None
 
 
@@ -52,6 +66,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     head_age_s: float  # age of the oldest message that the tables lack; 0 where none waits
     devices: int  # clients connected to all gateways
     committed_at_s: float = 0.0  # when ``committed`` last grew, as the nodes say; 0 where they do not
+    queued: int | None = None  # what waits, where a broker says it; else it follows from the counters
+    starting: int = 0  # processing nodes that were started and do not work yet
     gateways: tuple[GatewayState, ...] = ()
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
@@ -59,4 +75,20 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        return max(0, self.arrived - self.committed)
+        return max(0, self.arrived - self.committed) if self.queued is None else self.queued
+
+    @property
+    def held(self) -> int:
+        return sum(gateway.held for gateway in self.gateways)
+
+    @property
+    def classes(self) -> dict[str, ClassState]:
+        """Every class that a gateway has devices of, summed over the gateways."""
+        found: dict[str, ClassState] = {}
+        for gateway in self.gateways:
+            for name, one in gateway.classes.items():
+                before = found.get(name, ClassState(devices=0, publishes=0))
+                found[name] = ClassState(
+                    devices=before.devices + one.devices, publishes=before.publishes + one.publishes
+                )
+        return found

@@ -23,6 +23,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float  # advised; 0 where devices keep their default
     capacity_per_s: float | None  # as far as it is known
     phase: str
+    demand_per_s: float | None = None  # what devices would send if nobody held them, where it is known
+    instances: int = 0  # processing nodes that work
+    instances_wanted: int | None = None  # None where nobody scales
+    classes: dict[str, float] = {}  # advised interval by class, where classes are treated differently
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,9 @@ def state_of(samples: tuple[Sample, ...], mode: Mode) -> State:
 
 
 def _held(now: Sample, mode: Mode) -> str:
+    differ = any(one != now.interval_s for one in now.classes.values())
+    if differ and (now.interval_s > 0 or any(now.classes.values())):
+        return "Devices are asked to send less often, by class."
     if now.interval_s > 0:
         return f"{now.devices:,} devices are asked to send every {seconds(now.interval_s)}."
     if mode.frozen:

@@ -13,11 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_COLUMNS = ["boot", "time", "count", "first", "last"]
+_COLUMNS = ["boot", "time", "count", "first", "last", "arrived"]
 
 
 def committed(table: Path) -> pa.Table:
-    """Every message of the readings' table with ``committed_s``, ``taken_s`` (Unix time) and ``count``, as stored."""
+    """Every message of the readings' table: ``committed_s``, ``arrived_s`` in the log, ``taken_s``, and ``count``.
+
+    Times are Unix time.
+    """
     parts = []
     for entry in sorted((table / "_delta_log").glob("*.json")):
         committed_s = entry.stat().st_mtime
@@ -31,7 +34,7 @@ def committed(table: Path) -> pa.Table:
 
 def _empty() -> pa.Table:
     stamp = pa.timestamp("us", tz="UTC")
-    kinds = [pa.int64(), stamp, pa.int64(), stamp, stamp]
+    kinds = [pa.int64(), stamp, pa.int64(), stamp, stamp, stamp]
     return pa.schema(zip(_COLUMNS, kinds, strict=True)).empty_table()
 
 
@@ -43,6 +46,7 @@ def _part(rows: pa.Table, committed_s: float) -> pa.Table:
         {
             "boot": rows["boot"].combine_chunks(),
             "committed_s": np.full(rows.num_rows, committed_s),
+            "arrived_s": _seconds(rows["arrived"]),
             "taken_s": middle,
             "count": rows["count"].combine_chunks(),
         }

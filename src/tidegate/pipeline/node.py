@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -157,13 +158,28 @@ class Node:
         return self._problem(query.exception())
 
     def _report(self, query: StreamingQuery) -> None:
-        """Spark's progress as one JSON document; its Python listener would fetch the same field by field."""
-        if (progress := query.lastProgress) is None:
-            return
-        self._board.progressed(json.loads(progress.json))
-        if not self._was_ready:
-            self._was_ready = True
-            self._say(f"Node {self._settings.name} is ready.")
+        """Pass on what Spark says of its batches; its Python listener would fetch the same field by field."""
+        for progress in self._unseen(query):
+            self._board.progressed(progress)
+            if not self._was_ready:
+                self._was_ready = True
+                self._say(f"Node {self._settings.name} is ready.")
+
+    def _unseen(self, query: StreamingQuery) -> list[dict[str, Any]]:
+        """Every report since the last look, oldest first: batches may be quicker than looks, and each one counts.
+
+        Read from the newest back, and not with ``recentProgress``, which would fetch a hundred to find the one.
+        """
+        unseen: list[dict[str, Any]] = []
+        last = query._jsq.lastProgress()
+        if last is None or self._board.has_seen(json.loads(last.json())):
+            return unseen
+        for report in reversed(query._jsq.recentProgress()):
+            progress = json.loads(report.json())
+            if self._board.has_seen(progress):
+                break
+            unseen.insert(0, progress)
+        return unseen
 
     def _purge(self) -> None:
         try:
@@ -267,7 +283,8 @@ class Keeper(threading.Thread):
         self._ending = threading.Event()
 
     def take_lease(self) -> None:
-        """Hold the lease before anything is read."""
+        """Hold the lease before anything is read. What a predecessor of that name said of itself ends before that."""
+        self._publish()
         self._renew()
         if self._revision is None:
             raise UserError(f"Another node named {self._settings.name} has just started: choose another --name.")
@@ -276,6 +293,11 @@ class Keeper(threading.Thread):
         self._revision = self._assignments.renew_lease(
             self._settings.name, self._incarnation, self._revision, self._settings.lease_s
         )
+
+    def _publish(self) -> None:
+        document = self._board.document()
+        if document is not None:
+            self._assignments.publish_progress(self._settings.name, document)
 
     def run(self) -> None:
         """Until told to end. If anything else ends this, the node must not go on without a lease."""
@@ -296,9 +318,7 @@ class Keeper(threading.Thread):
                         return
                     for change in self._assignments.adopt_orphans():
                         self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
-                document = self._board.document()
-                if document is not None:
-                    self._assignments.publish_progress(self._settings.name, document)
+                self._publish()
             except BrokerUnavailableError as error:
                 self._board.alarm(str(error))
             self._ending.wait(0.1)

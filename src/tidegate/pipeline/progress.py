@@ -10,6 +10,40 @@ import psutil
 
 from tidegate.pipeline.writing import TaskResult
 
+# A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
+LONG_BATCH_S = 1.0
+# A long batch that is slower than this share of the one before it was held up by something; the next one will tell.
+HELD_UP_SHARE = 0.5
+
+Offsets = dict[str, list[int]]
+
+
+class LimitCounter:
+    """Rows and seconds of the batches that show what the node can do.
+
+    Such a batch had to leave something waiting, or it was long. The first batch of a query that has rows shows how long
+    a query takes to start, and a long one that is suddenly much slower shows a pause of the machine.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.seconds = 0.0
+        self._query: str | None = None
+        self._rows_per_s: float | None = None
+
+    def add(self, progress: dict[str, Any], ends: Offsets, latest: Offsets) -> None:
+        rows, seconds = progress.get("numInputRows", 0), progress.get("batchDuration", 0) / 1e3
+        if not rows or not seconds:
+            return
+        before = self._rows_per_s if progress.get("runId") == self._query else None
+        self._query, self._rows_per_s = progress.get("runId"), rows / seconds
+        if before is None:
+            return
+        cut_short = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
+        if cut_short or (seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before):
+            self.rows += rows
+            self.seconds += seconds
+
 
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``document`` is None while there is nothing new."""
@@ -19,7 +53,9 @@ class ProgressBoard:
         self._node = node
         self._slices: dict[int, dict[str, Any]] = {}
         self._query: dict[str, Any] = {}
+        self._reported: tuple[Any, ...] = ()
         self._totals = {"rows": 0, "repeats": 0, "batches": 0}
+        self._limit = LimitCounter()
         self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarm: str | None = None
@@ -30,7 +66,8 @@ class ProgressBoard:
         now = time.time()
         with self._lock:
             self._problem = self._alarm = None
-            self._committed_at_s = now
+            if results:
+                self._committed_at_s = now
             self._totals["batches"] += 1
             for result in results:
                 self._totals["repeats"] += result.repeats
@@ -48,13 +85,17 @@ class ProgressBoard:
                     }
             self._fresh = True
 
+    def has_seen(self, progress: dict[str, Any]) -> bool:
+        """Whether this was the last report that was given to ``progressed``."""
+        return _identity(progress) == self._reported
+
     def progressed(self, progress: dict[str, Any]) -> None:
-        """Called with Spark's own report of its last finished batch, as often as one likes."""
-        if progress.get("batchId") == self._query.get("batch"):
-            return
+        """Called with every report of Spark's, in their order."""
         source = (progress.get("sources") or [{}])[0]
         ends, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         with self._lock:
+            self._reported = _identity(progress)
+            self._limit.add(progress, ends, latest)
             held = {int(name): at for name, at in ends.items()}
             self._slices = {slice_: known for slice_, known in self._slices.items() if slice_ in held}
             for slice_, known in self._slices.items():
@@ -94,15 +135,22 @@ class ProgressBoard:
                 "memory_mib": round(psutil.Process().memory_info().rss / 2**20),
                 "problem": self._problem,
                 "alarm": self._alarm,
+                "ready": bool(self._query),
                 "query": self._query,
                 "committed_at": self._committed_at_s,
                 "totals": self._totals,
+                "limit": {"rows": self._limit.rows, "seconds": round(self._limit.seconds, 3)},
                 "slices": self._slices,
             }
             return json.dumps(document).encode()
 
 
-def _offset(text: Any) -> dict[str, list[int]]:
+def _identity(progress: dict[str, Any]) -> tuple[Any, ...]:
+    """Reports of an idle query bear the number of the batch that comes next; their times tell them apart."""
+    return progress.get("runId"), progress.get("batchId"), progress.get("timestamp")
+
+
+def _offset(text: Any) -> Offsets:
     if isinstance(text, str):
         text = json.loads(text)
     return text if isinstance(text, dict) else {}

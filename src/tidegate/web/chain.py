@@ -1,12 +1,14 @@
 """The chain from devices to tables as five stations, each with the one or two numbers that matter, and its alarms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import msgspec
 
 from tidegate.model.observations import BrokerState, GatewayState, NodeState
 from tidegate.model.view import AGE_S_CAUTION, Sample, View, seconds
+from tidegate.web.asked import told_of
+from tidegate.web.publish_rates import PublishRates
 from tidegate.web.words import UNKNOWN, number
 
 
@@ -17,12 +19,12 @@ class Station(msgspec.Struct, frozen=True, kw_only=True):
     alarms: tuple[str, ...] = ()
 
 
-def stations(view: View, gateway_rates: Mapping[str, float]) -> tuple[Station, ...]:
+def stations(view: View, rates: PublishRates) -> tuple[Station, ...]:
     """Devices, gateway, brokers, Spark, tables. A part that does not run says so; it is not left out of the picture."""
     chain, now = view.chain, view.now
     return (
-        _devices(now),
-        _gateway(chain.gateways, gateway_rates),
+        _devices(view),
+        _gateway(chain.gateways, rates),
         _brokers(chain.brokers, now),
         _spark(chain.nodes, now),
         _tables(now, sum(node.rows for node in chain.nodes) if chain.nodes else None),
@@ -39,25 +41,31 @@ def _station_html(station: Station) -> str:
     return "<li>" + "".join(f"<div class='{kind}'>{escape(text)}</div>" for kind, text in lines) + "</li>"
 
 
-def _devices(now: Sample | None) -> Station:
+def _devices(view: View) -> Station:
+    now, told = view.now, told_of(view)
     if now is None:
         return Station(name="Devices", value=UNKNOWN, detail="not measured yet")
-    asked = f"asked to send every {seconds(now.interval_s)}" if now.interval_s > 0 else "send at their default interval"
-    return Station(name="Devices", value=f"{number(now.devices)} connected", detail=asked)
+    if not told.holds_anybody:
+        detail = "send at their default interval"
+    elif told.is_the_same_for_all:
+        detail = f"asked to send {told.of('')}"
+    else:
+        detail = "asked to send less, by class"
+    return Station(name="Devices", value=f"{number(now.devices)} connected", detail=detail)
 
 
-def _gateway(gateways: tuple[GatewayState, ...], rates: Mapping[str, float]) -> Station:
+def _gateway(gateways: tuple[GatewayState, ...], rates: PublishRates) -> Station:
     name = "Gateway" if len(gateways) < 2 else f"{len(gateways)} gateways"
     if not gateways:
         return Station(name=name, value="none runs", detail="devices reach the brokers directly")
-    rate = sum(rates.values()) if len(rates) == len(gateways) else None
+    rate = sum(rates.gateways.values()) if len(rates.gateways) == len(gateways) else None
     connections = sum(gateway.connections for gateway in gateways)
-    refused = sum(sum(gateway.refused.values()) for gateway in gateways)
-    return Station(
-        name=name,
-        value=f"{number(rate)} msg/s",
-        detail=f"{number(connections)} connections" + (f", {number(refused)} refused so far" if refused else ""),
-    )
+    counts = {
+        "held": sum(gateway.held for gateway in gateways),
+        "refused so far": sum(sum(gateway.refused.values()) for gateway in gateways),
+    }
+    details = (f"{number(connections)} connections", *(f"{number(n)} {word}" for word, n in counts.items() if n))
+    return Station(name=name, value=f"{number(rate)} msg/s", detail=", ".join(details))
 
 
 def _brokers(brokers: tuple[BrokerState, ...], now: Sample | None) -> Station:
@@ -77,7 +85,9 @@ def _spark(nodes: tuple[NodeState, ...], now: Sample | None) -> Station:
     alarms = tuple(
         f"{node.name}: {node.problem or 'does not answer'}" for node in nodes if node.problem or not node.alive
     )
-    return Station(name="Spark", value=rate, detail=f"{alive} of {len(nodes)} nodes alive", alarms=alarms)
+    wanted = now.instances_wanted if now else None
+    wanting = f", {wanted} wanted" if wanted is not None and wanted != len(nodes) else ""
+    return Station(name="Spark", value=rate, detail=f"{alive} of {len(nodes)} nodes alive{wanting}", alarms=alarms)
 
 
 def _tables(now: Sample | None, rows: int | None) -> Station:

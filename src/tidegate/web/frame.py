@@ -9,14 +9,9 @@ from nicegui import events, ui
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.view import View, state_of
-from tidegate.web.words import SEVERITY_WORDS, mode_word
+from tidegate.web.words import MODE_SENTENCES, SEVERITY_WORDS, mode_word
 
-MODE_SENTENCES = {
-    "acting": "Plans are carried out.",
-    "shadow": "Plans are made and written down, not carried out.",
-    "off": "No plans are made.",
-    "frozen": "All acting is stopped until it is released.",
-}
+SEND_RATE_MODES = {"acting": "Acting", "shadow": "Shadow", "off": "Off"}
 
 
 class Frame:
@@ -27,7 +22,9 @@ class Frame:
             self._name = ui.html(sanitize=False)
             with ui.element("div").classes("controls"):
                 self._word = ui.html(sanitize=False).classes("mode")
-                self._switch = ui.switch("Protection", on_change=self._switched).props("dense")
+                with ui.element("div").classes("switch").props('role=group aria-label="Protection"'):
+                    self._switch = ui.toggle(SEND_RATE_MODES, on_change=self._switched)
+                    self._switch.props("no-caps dense unelevated toggle-text-color=paper")
                 self._freeze = ui.button("Freeze", on_click=self._freeze_or_release).props("outline no-caps dense")
         self._state = ui.html(sanitize=False)
         self._alarms = ui.html(sanitize=False)
@@ -35,7 +32,9 @@ class Frame:
             ui.label("Freeze all acting?")
             ui.label("Advice in force runs out, devices return to their default interval. Nothing acts until released.")
             with ui.element("div").classes("bar"):
-                ui.button("Freeze", on_click=lambda: self._question.submit(True)).props("no-caps color=negative")
+                ui.button("Freeze", on_click=lambda: self._question.submit(True)).props(
+                    "no-caps color=negative text-color=paper"
+                )
                 ui.button("Cancel", on_click=self._question.close).props("flat no-caps")
 
     def show(self, view: View) -> None:
@@ -45,12 +44,12 @@ class Frame:
         self._alarms.content = "".join(f"<p class='alarm'>{escape(alarm)}</p>" for alarm in view.alarms)
         word = mode_word(view.mode)
         self._word.content = f"<b>{escape(word)}</b> <span class='quiet'>{MODE_SENTENCES.get(word, '')}</span>"
-        self._switch.value = view.mode.send_rate == "acting"
+        self._switch.value = view.mode.send_rate if view.mode.send_rate in SEND_RATE_MODES else None
         self._freeze.text = "Release" if view.mode.frozen else "Freeze"
 
-    async def _switched(self, event: events.ValueChangeEventArguments[bool | None]) -> None:
-        if event.value != (self._mode.send_rate == "acting"):
-            await self._change(send_rate="acting" if event.value else "off")
+    async def _switched(self, event: events.ValueChangeEventArguments[str | None]) -> None:
+        if event.value is not None and event.value != self._mode.send_rate:
+            await self._change(send_rate=event.value)
 
     async def _freeze_or_release(self) -> None:
         if self._mode.frozen or await self._question:

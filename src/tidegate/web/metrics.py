@@ -34,7 +34,9 @@ class ViewCollector(Collector):
         yield from _of_controller(view, self._now_s())
         if view.now is not None:
             yield from _of_sample(view.now)
+            yield from _of_control(view.now, view.chain)
         yield from _of_gateways(view.chain)
+        yield from _of_classes(view.chain)
         yield from _of_brokers(view.chain)
         yield from _of_nodes(view.chain)
 
@@ -65,19 +67,37 @@ def _of_sample(now: Sample) -> Iterator[Metric]:
         ("tidegate_departure_messages_per_second", "Messages that reach the tables.", now.departure_per_s),
         ("tidegate_devices_connected", "Devices connected to all gateways.", now.devices),
         (
-            "tidegate_advised_interval_seconds",
-            "Least time between two messages that devices are asked for; 0 leaves them their default.",
-            now.interval_s,
+            "tidegate_capacity_messages_per_second",
+            "What the pipeline can take, as far as it is known.",
+            now.capacity_per_s,
+        ),
+        (
+            "tidegate_demand_messages_per_second",
+            "What devices would send if nobody held them, as far as it is known.",
+            now.demand_per_s,
         ),
     )
     for name, words, value in gauges:
-        yield GaugeMetricFamily(name, words, value=value)
-    if now.capacity_per_s is not None:
-        yield GaugeMetricFamily(
-            "tidegate_capacity_messages_per_second",
-            "What the pipeline can take, as far as it is known.",
-            value=now.capacity_per_s,
-        )
+        if value is not None:
+            yield GaugeMetricFamily(name, words, value=value)
+
+
+def _of_control(now: Sample, chain: Chain) -> Iterator[Metric]:
+    advised = GaugeMetricFamily(
+        "tidegate_advised_interval_seconds",
+        "Least time between two messages that devices (of a class, or all others) are asked for; 0 is their default.",
+    )
+    advised.add_metric([], now.interval_s)
+    for name in sorted({*now.classes, *(name for gateway in chain.gateways for name in gateway.classes)}):
+        advised.add_sample(advised.name, {"class": name}, now.classes.get(name, now.interval_s))
+    yield advised
+    nodes = GaugeMetricFamily(
+        "tidegate_processing_nodes", "Processing nodes that work, and how many are wanted.", labels=["state"]
+    )
+    nodes.add_metric(["working"], now.instances)
+    if now.instances_wanted is not None:
+        nodes.add_metric(["wanted"], now.instances_wanted)
+    yield nodes
 
 
 def _of_gateways(chain: Chain) -> Iterator[Metric]:
@@ -87,6 +107,7 @@ def _of_gateways(chain: Chain) -> Iterator[Metric]:
     acknowledged = CounterMetricFamily(
         "tidegate_gateway_acknowledged", "Of those, how many were acknowledged.", labels=label
     )
+    held = GaugeMetricFamily("tidegate_held_publishes", "Messages that wait in this gateway.", labels=label)
     advised = CounterMetricFamily("tidegate_gateway_advised", "Advice messages sent to devices.", labels=label)
     refused = CounterMetricFamily(
         "tidegate_gateway_refused", "What the gateway refused, by reason.", labels=["gateway", "reason"]
@@ -95,10 +116,23 @@ def _of_gateways(chain: Chain) -> Iterator[Metric]:
         connections.add_metric([gateway.name], gateway.connections)
         publishes.add_metric([gateway.name], gateway.publishes)
         acknowledged.add_metric([gateway.name], gateway.acknowledged)
+        held.add_metric([gateway.name], gateway.held)
         advised.add_metric([gateway.name], gateway.advised)
         for reason, count in gateway.refused.items():
             refused.add_metric([gateway.name, reason], count)
-    yield from (family for family in (connections, publishes, acknowledged, advised, refused) if family.samples)
+    yield from (family for family in (connections, publishes, acknowledged, held, advised, refused) if family.samples)
+
+
+def _of_classes(chain: Chain) -> Iterator[Metric]:
+    """By gateway as well: a sum over gateways would fall when one of them begins anew, and that is no reset of all."""
+    label = ["gateway", "class"]
+    devices = GaugeMetricFamily("tidegate_class_devices", "Devices of this class at this gateway.", labels=label)
+    publishes = CounterMetricFamily("tidegate_class_publishes", "Messages that they handed over.", labels=label)
+    for gateway in chain.gateways:
+        for name, one in gateway.classes.items():
+            devices.add_metric([gateway.name, name], one.devices)
+            publishes.add_metric([gateway.name, name], one.publishes)
+    yield from (family for family in (devices, publishes) if family.samples)
 
 
 def _of_brokers(chain: Chain) -> Iterator[Metric]:

@@ -10,8 +10,10 @@ from nicegui import ui
 from tidegate.model.view import View
 from tidegate.web import panels, tables, theme
 from tidegate.web.frame import Frame
+from tidegate.web.publish_rates import RateWindow
+from tidegate.web.send_rates.panel import SendRates
 from tidegate.web.source import Source
-from tidegate.web.words import STALE_S, GatewayRates, view_age_s
+from tidegate.web.words import STALE_S, view_age_s
 
 REFRESH_S = 1.0
 OVERVIEW = "Overview"
@@ -27,7 +29,7 @@ class Tab(msgspec.Struct, frozen=True, kw_only=True):
 
 TABS = (
     Tab(name=OVERVIEW, runs=lambda _: True, panel=panels.Overview),
-    Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: panels.SendRates()),
+    Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: SendRates()),
     Tab(
         name="Gateway",
         runs=lambda view: bool(view.chain.gateways),
@@ -61,7 +63,7 @@ class Page:
         self._source = source
         self._shown: View | None = None
         self._ticks = itertools.count()
-        self._rates = GatewayRates()
+        self._rates = RateWindow()
         self._frame = Frame(source.set_mode)
         with ui.tabs(on_change=self._show_panel).props("dense align=left no-caps inline-label") as self._tabs:
             self._buttons = {tab.name: ui.tab(tab.name) for tab in TABS}

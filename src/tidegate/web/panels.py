@@ -9,14 +9,15 @@ from nicegui import ui
 from tidegate.model.view import View
 from tidegate.web import chain, charts, tables
 from tidegate.web.decision_list import DecisionList
-from tidegate.web.plot import Options
+from tidegate.web.elements import Chart, heading
+from tidegate.web.publish_rates import PublishRates
 from tidegate.web.source import Source
 
 DECISIONS_FIRST, DECISIONS_ALL = 6, 200
 
 
 class Panel(Protocol):
-    def show(self, view: View, gateway_rates: Mapping[str, float]) -> None: ...
+    def show(self, view: View, rates: PublishRates) -> None: ...
 
 
 class Overview:
@@ -25,63 +26,40 @@ class Overview:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._chain = ui.html(sanitize=False)
-        self._chart = _chart(charts.OVERVIEW_PX)
+        self._chart = Chart(charts.OVERVIEW_PX, "Age of data and message rates over two minutes")
         with ui.element("div").classes("columns"):
             with ui.element("section"):
-                _heading("Last decisions")
+                heading("Last decisions")
                 self._decisions = DecisionList(DECISIONS_FIRST)
             with ui.element("section"):
-                _heading("Raw values")
+                heading("Raw values")
                 self._values = ui.html(sanitize=False)
 
-    def show(self, view: View, gateway_rates: Mapping[str, float]) -> None:
-        self._chain.content = chain.html(chain.stations(view, gateway_rates))
-        _draw(self._chart, charts.overview(view.samples, view.decisions, self._source.past()))
+    def show(self, view: View, rates: PublishRates) -> None:
+        self._chain.content = chain.html(chain.stations(view, rates))
+        self._chart.draw(charts.overview(view.samples, view.decisions, self._source.past()))
         self._decisions.show(view.decisions)
         self._values.content = tables.raw_values(view, time.time()).html()
-
-
-class SendRates:
-    def __init__(self) -> None:
-        self._chart = _chart(charts.SEND_RATES_PX)
-
-    def show(self, view: View, gateway_rates: Mapping[str, float]) -> None:  # noqa: ARG002
-        _draw(self._chart, charts.send_rates(view.samples))
 
 
 class Tables:
     """One or more tables under their headings."""
 
-    def __init__(self, parts: Mapping[str, Callable[[View, Mapping[str, float]], tables.Table]]) -> None:
+    def __init__(self, parts: Mapping[str, Callable[[View, PublishRates], tables.Table]]) -> None:
         self._parts = []
-        for heading, table in parts.items():
-            _heading(heading)
+        for title, table in parts.items():
+            heading(title)
             self._parts.append((ui.html(sanitize=False).classes("wide"), table))
 
-    def show(self, view: View, gateway_rates: Mapping[str, float]) -> None:
+    def show(self, view: View, rates: PublishRates) -> None:
         for element, table in self._parts:
-            element.content = table(view, gateway_rates).html()
+            element.content = table(view, rates).html()
 
 
 class Decisions:
     def __init__(self) -> None:
-        _heading("Decisions")
+        heading("Decisions")
         self._decisions = DecisionList(DECISIONS_ALL)
 
-    def show(self, view: View, gateway_rates: Mapping[str, float]) -> None:  # noqa: ARG002
+    def show(self, view: View, rates: PublishRates) -> None:  # noqa: ARG002
         self._decisions.show(view.decisions)
-
-
-def _heading(text: str) -> None:
-    ui.html(text, tag="h2", sanitize=False)
-
-
-def _chart(height_px: int) -> ui.echart:
-    # SVG, because its colours may be the style sheet's and so follow light and dark.
-    return ui.echart({"series": []}, renderer="svg").classes("chart").style(f"height: {height_px}px")
-
-
-def _draw(chart: ui.echart, options: Options) -> None:
-    chart.options.clear()
-    chart.options.update(options)
-    chart.update()

@@ -17,8 +17,8 @@ Options = dict[str, Any]
 
 SPAN_S = 120.0
 LABEL_PX = 15  # the height of a line of text
-_TOP_PX, _LEFT_PX, _RIGHT_PX, _TITLE_PX, _AXIS_PX, _GAP_PX = 6, 44, 112, 26, 24, 14
-_STEPS = (1.0, 2.0, 5.0, 10.0)
+_TOP_PX, _LEFT_PX, _RIGHT_PX, _TITLE_PX, _AXIS_PX, _GAP_PX = 6, 44, 130, 26, 24, 14
+_STEPS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +37,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     height_px: int
     lines: tuple[Line, ...]
     axis_min: float = 1.0  # the vertical axis reaches at least this far
+    free_share: float = 0.0  # of the height, above all lines, for words
 
 
 def height_px(*panels_px: int) -> int:
@@ -50,7 +51,8 @@ def chart(panels: Sequence[Panel], end_s: float) -> Options:
     top_px = _TOP_PX
     for index, panel in enumerate(panels):
         last = index == len(panels) - 1
-        top = nice_ceiling(max([panel.axis_min, *(value for line in panel.lines for _, value in line.points)]))
+        highest = max([0.0, *(value for line in panel.lines for _, value in line.points)])
+        top = nice_ceiling(max(panel.axis_min, highest / (1 - panel.free_share)))
         options["title"].append(
             {"text": panel.title, "left": 0, "top": top_px, "padding": 0, "textStyle": text("quiet")}
         )
@@ -64,17 +66,20 @@ def chart(panels: Sequence[Panel], end_s: float) -> Options:
 
 
 def nice_ceiling(value: float) -> float:
-    """The next round number (1, 2, 5 and their tenfolds) that is not below the value, so that axes rarely change."""
+    """The next of 1, 2, 3, 4, 6, 8 and their tenfolds that is not below the value: half of it is short, too."""
     magnitude = 10.0 ** math.floor(math.log10(value))
     return next(step * magnitude for step in _STEPS if step * magnitude >= value * (1 - 1e-9))
 
 
 def label_shifts_px(lines: Sequence[Line], top: float, panel_px: int) -> list[float]:
-    """How far each end label moves (down is positive) so that none covers another and the order stays."""
+    """How far each end label moves (down is positive) so that none covers another.
+
+    Upper lines have upper labels; labels of lines that nearly meet keep the lines' order, so that they do not jump.
+    """
     wanted = [panel_px * (1 - line.points[-1][1] / top) for line in lines]
     half = [LABEL_PX * (1 + line.label.count("\n")) / 2 for line in lines]
     placed = dict(enumerate(wanted))
-    order = sorted(placed, key=lambda index: (wanted[index], index))
+    order = sorted(placed, key=lambda index: (round(wanted[index] / LABEL_PX), index))
     for above, below in itertools.pairwise(order):
         placed[below] = max(placed[below], placed[above] + half[above] + half[below])
     floor_px = panel_px + LABEL_PX / 2
@@ -100,13 +105,20 @@ def _series(panel: Panel, index: int, top: float) -> list[Options]:
             "lineStyle": {"color": colour(line.hue), "width": 2, "type": "dashed" if line.dashed else "solid"},
             "itemStyle": {"color": colour(line.hue)},
             "emphasis": {"disabled": True},
-            "endLabel": {"show": True, "formatter": line.label, "offset": [0, shift], "distance": 6}
-            # The grey of past runs is too faint for small text.
-            | text("quiet" if line.hue == "past" else line.hue)
-            | {"lineHeight": LABEL_PX},
+            "endLabel": _end_label(line, shift),
         }
         for line, shift in zip(panel.lines, shifts, strict=True)
     ]
+
+
+def _end_label(line: Line, shift_px: float) -> Options:
+    label = {"show": True, "formatter": line.label, "offset": [0, shift_px], "distance": 6, "lineHeight": LABEL_PX}
+    if line.hue.startswith("class-"):
+        # Colours of categories are too bright for small text: a square has the colour, and the words are ink.
+        label |= {"formatter": f"{{square|■}} {line.label}", "rich": {"square": {"color": colour(line.hue)}}}
+        return label | text("ink")
+    # So is the grey of past runs.
+    return label | text("quiet" if line.hue == "past" else line.hue)
 
 
 def _time_axis(index: int, end_s: float, *, labelled: bool) -> Options:

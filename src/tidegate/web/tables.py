@@ -1,12 +1,14 @@
 """Tables from the view, pure: rows of text, and their HTML. Every cell is escaped: names come from elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import msgspec
 
 from tidegate.model.view import View, seconds
-from tidegate.web.words import UNKNOWN, number, phase_word, view_age_s
+from tidegate.web.asked import asked_of
+from tidegate.web.publish_rates import PublishRates
+from tidegate.web.words import UNKNOWN, number, rate, shown_phase, view_age_s
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,18 +33,19 @@ def _cells(row: Sequence[str], marks: Sequence[str]) -> str:
 
 
 def raw_values(view: View, now_s: float) -> Table:
-    now = view.now
+    now, asked = view.now, asked_of(view)
     columns, numeric = ("Value", "Now"), frozenset({"Now"})
     if now is None:
         return Table(columns=columns, rows=(), empty="Nothing is measured yet.")
     rows = (
         ("Age of data", seconds(now.age_s)),
         ("Backlog", f"{number(now.waiting)} msg"),
-        ("Arriving", f"{number(now.arrival_per_s)} msg/s"),
-        ("Processed", f"{number(now.departure_per_s)} msg/s"),
-        ("Capacity", f"{number(now.capacity_per_s)} msg/s" if now.capacity_per_s is not None else "not known yet"),
-        ("Advised interval", seconds(now.interval_s) if now.interval_s > 0 else "default"),
-        ("Phase", phase_word(now.phase) or UNKNOWN),
+        *((("Demand", rate(now.demand_per_s)),) if now.demand_per_s is not None else ()),
+        ("Arriving", rate(now.arrival_per_s)),
+        ("Processed", rate(now.departure_per_s)),
+        ("Capacity", rate(now.capacity_per_s)),
+        ("Advised interval" if asked.is_told else "Would be advised", asked.of("")),
+        ("Phase", shown_phase(view.mode, now.phase) or UNKNOWN),
         ("Devices", number(now.devices)),
         ("Leading controller", view.leader or "none"),
         ("Age of these values", seconds(view_age_s(view, now_s) or 0.0)),
@@ -50,7 +53,7 @@ def raw_values(view: View, now_s: float) -> Table:
     return Table(columns=columns, rows=rows, numeric=numeric)
 
 
-def gateways(view: View, rates: Mapping[str, float]) -> Table:
+def gateways(view: View, rates: PublishRates) -> Table:
     columns = ("Gateway", "Address", "Connections", "msg/s", "Publishes", "Acknowledged", "Advised", "Brokers")
     return Table(
         columns=columns,
@@ -60,7 +63,7 @@ def gateways(view: View, rates: Mapping[str, float]) -> Table:
                 gateway.name,
                 gateway.address,
                 number(gateway.connections),
-                number(rates.get(gateway.name)),
+                number(rates.gateways.get(gateway.name)),
                 number(gateway.publishes),
                 number(gateway.acknowledged),
                 number(gateway.advised),
@@ -103,8 +106,8 @@ def brokers(view: View) -> Table:
 
 def nodes(view: View) -> Table:
     return Table(
-        columns=("Processing node", "State", "Slices", "Rows", "Busy", "Problem"),
-        numeric=frozenset({"Rows", "Busy"}),
+        columns=("Processing node", "State", "Slices", "Rows", "Busy", "At its limit", "Problem"),
+        numeric=frozenset({"Rows", "Busy", "At its limit"}),
         rows=tuple(
             (
                 node.name,
@@ -112,6 +115,7 @@ def nodes(view: View) -> Table:
                 ", ".join(map(str, node.slices)) or "none",
                 number(node.rows),
                 seconds(node.cost_s) if node.cost_s > 0 else UNKNOWN,
+                rate(node.limit_rows / node.limit_s) if node.limit_s > 0 else "not seen yet",
                 node.problem or "none",
             )
             for node in view.chain.nodes

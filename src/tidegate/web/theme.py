@@ -16,6 +16,11 @@ _COLOURS = {
     "caution": ("#b35900", "#ffa94d"),
     "danger": ("#c92a2a", "#ff8787"),
     "past": ("#868e96", "#868e96"),
+    # For categories: Okabe and Ito's, which people with any kind of colour vision tell apart.
+    "class-1": ("#0072b2", "#56b4e9"),
+    "class-2": ("#d55e00", "#e69f00"),
+    "class-3": ("#009e73", "#009e73"),
+    "class-4": ("#cc79a7", "#cc79a7"),
 }
 _STYLE_SHEET = Path(__file__).with_name("dashboard.css")
 _SCRIPT = Path(__file__).with_name("dashboard.js")

@@ -1,12 +1,26 @@
 """Numbers, modes and phases as people read them: one vocabulary for the whole dashboard."""
 
 from tidegate.model.decisions import Mode
-from tidegate.model.observations import GatewayState
 from tidegate.model.view import View
 
 UNKNOWN = "?"
 SEVERITY_WORDS = {"good": "● Good", "caution": "▲ Caution", "danger": "■ Danger"}
-PHASE_WORDS = {"idle": "not held", "protect": "held", "recover": "recovering"}
+MODE_SENTENCES = {
+    "acting": "Decisions are carried out.",
+    "shadow": "Decisions are made and written down, nobody is told.",
+    "off": "No decisions about send rates are made.",
+    "frozen": "All acting is stopped until it is released.",
+}
+PHASE_WORDS = {
+    "idle": "not held",
+    "protect": "held",
+    "recover": "recovering",
+    "hold": "held",
+    "drain": "draining",
+    "probe": "probing",
+    "overload": "overloaded",
+}
+_UNHELD = ("idle", "no evidence", "off", "overload", "")
 # Older than this, values are called stale: several measurements in a row are missing.
 STALE_S = 5.0
 
@@ -18,36 +32,38 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
 
 
+def rate(value: float | None) -> str:
+    return "not known yet" if value is None else f"{number(value)} msg/s"
+
+
 def phase_word(phase: str) -> str:
     return PHASE_WORDS.get(phase, phase)
+
+
+def is_held(phase: str) -> bool:
+    return phase not in _UNHELD
+
+
+def held_word(phase: str) -> str:
+    """Coarser than the phase: policies that hold devices may change it every few seconds."""
+    if phase == "recover":
+        return phase_word(phase)
+    return "held" if is_held(phase) else "not held"
 
 
 def mode_word(mode: Mode) -> str:
     return "frozen" if mode.frozen else mode.send_rate
 
 
+def is_shadow(mode: Mode) -> bool:
+    return mode_word(mode) == "shadow"
+
+
+def shown_phase(mode: Mode, phase: str) -> str:
+    """The phase's word; in shadow mode nobody is held, whatever the policy has decided."""
+    return f"would be {phase_word(phase)}" if is_shadow(mode) and is_held(phase) else phase_word(phase)
+
+
 def view_age_s(view: View, now_s: float) -> float | None:
     """How old the newest measurement is; None where there is none yet."""
     return max(0.0, now_s - view.now.at_s) if view.now else None
-
-
-class GatewayRates:
-    """Messages per second of each gateway, from the differences of its counter between two states."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, GatewayState] = {}
-        self._rates: dict[str, float] = {}
-
-    def follow(self, gateways: tuple[GatewayState, ...]) -> dict[str, float]:
-        """The rates known so far. A gateway that began anew counts from zero, so its rate is unknown for a moment."""
-        for state in gateways:
-            before = self._last.get(state.name)
-            if before is not None and state.measured_at_s <= before.measured_at_s:
-                continue
-            self._last[state.name] = state
-            self._rates.pop(state.name, None)
-            if before is not None and state.publishes >= before.publishes:
-                passed_s = state.measured_at_s - before.measured_at_s
-                self._rates[state.name] = (state.publishes - before.publishes) / passed_s
-        present = {state.name for state in gateways}
-        return {name: rate for name, rate in self._rates.items() if name in present}

@@ -9,7 +9,14 @@ class NoState(msgspec.Struct, frozen=True):
     """Nothing is remembered."""
 
 
+class NoSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nothing can be chosen."""
+
+
 class NoProtection:
+    def __init__(self, _: NoSettings | None = None) -> None:
+        pass
+
     @property
     def state_type(self) -> type[NoState]:
         return NoState

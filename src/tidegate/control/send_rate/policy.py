@@ -9,33 +9,57 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 
+class ClassSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One class of devices, as far as gateways can see it."""
+
+    name: str
+    devices: int
+    arrival_per_s: float
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue and its senders at one moment, as far as sensors can see them."""
+    """The queue, its senders and its processing nodes at one moment, as far as sensors can see them.
+
+    ``at_s`` is now, ``measured_at_s`` the moment that everything else describes: monitoring takes its time.
+    """
 
     at_s: float
+    measured_at_s: float
     overload: bool
-    waiting: int
+    waiting: int  # in the queue, with what is being processed
     head_age_s: float
     arrival_per_s: float
     departure_per_s: float
     devices: int
+    held: int = 0  # accepted from devices and held back by gateways
+    instances: int = 1  # processing nodes that work
+    instances_starting: int = 0
+    # What one node does per second of work at its limit, and which share of the nodes' time was such work; None where
+    # none of it was seen in the window: an idle node proves nothing.
+    rate_per_instance: float | None = None
+    busy_share: float = 0.0
+    classes: tuple[ClassSeen, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What each device may send, and why."""
+    """What each device may send, how many processing nodes shall run, and why."""
 
     phase: str
     rate_per_device: float | None  # messages per second; None leaves devices to their default
     capacity_per_s: float | None  # as far as it is known
-    rule: str  # the formula with its values
-    rejected: str  # the alternative that was not taken, and what speaks against it
+    rule: str  # what was applied, with its numbers
+    rejected: str  # the alternative that was not taken, and why
+    classes: dict[str, float | None] = {}  # messages per second and device of each class that differs
+    dead_bands: dict[str, float] = {}  # how much wider event-driven classes report, at least 1
+    demand_per_s: float | None = None  # what devices would send if nobody held them, where it is known
+    instances: int | None = None  # wanted; None leaves their number alone
 
 
 State = TypeVar("State", bound=msgspec.Struct)
 
 
 class SendRatePolicy(Protocol, Generic[State]):
-    """``step`` depends on its arguments alone."""
+    """One step per round; the same state and the same view give the same verdict."""
 
     @property
     def state_type(self) -> type[State]: ...

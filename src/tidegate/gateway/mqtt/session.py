@@ -8,6 +8,7 @@ Everything passes unchanged except what concerns the advice topic, for which the
 """
 
 from tidegate.gateway.advising import AdviceInForce
+from tidegate.gateway.classes import ClassCount, Classes
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt import packets
 from tidegate.gateway.mqtt.frames import Frame, FrameScanner
@@ -23,12 +24,14 @@ _BROKER_PACKET_BYTES_MAX = 16 * 1024**2
 class Session:
     """``problem`` says why the connection must end; ``answer`` is what the gateway itself tells the device."""
 
-    def __init__(self, packet_bytes_max: int, advice: AdviceInForce, counters: Counters) -> None:
+    def __init__(self, packet_bytes_max: int, advice: AdviceInForce, counters: Counters, classes: Classes) -> None:
         self.problem = ""
         self.answer = b""
         self.return_code: int | None = None  # of the broker's CONNACK, once it came
         self._advice = advice
         self._counters = counters
+        self._classes = classes
+        self._own_class: ClassCount | None = None  # once it has published
         self._device_frames = FrameScanner(packet_bytes_max)
         self._broker_frames = FrameScanner(_BROKER_PACKET_BYTES_MAX)
         self._advised = False
@@ -50,7 +53,10 @@ class Session:
                 publishes += 1
             elif kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
                 concerns_filters = True
-        counters.publishes += publishes
+        if publishes:
+            counters.publishes += publishes
+            own = self._own_class or self._join_class(data, frames)
+            own.publishes += publishes
         if scanner.problem:
             self.problem = scanner.problem
         return self._without_advice_filter(data, frames) if concerns_filters else data
@@ -84,6 +90,19 @@ class Session:
         answer, self.answer = self.answer, b""
         self._counters.bytes_out += len(answer)
         return answer
+
+    def leave(self) -> None:
+        """The device is gone: its class has one less."""
+        if self._own_class is not None:
+            self._own_class.devices -= 1
+            self._own_class = None
+
+    def _join_class(self, data: bytes, frames: list[Frame]) -> ClassCount:
+        """A device is of the class of its first publish, whatever it publishes later."""
+        body, end = next((body, end) for first, body, end in frames if first & 0xF0 == packets.PUBLISH)
+        own = self._own_class = self._classes.of(packets.text_at(data[body:end], 0) or b"")
+        own.devices += 1
+        return own
 
     def _connected(self, data: bytes, frame: Frame) -> None:
         first, body, end = frame

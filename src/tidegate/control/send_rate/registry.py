@@ -1,0 +1,86 @@
+"""Every send-rate policy by its name, and how one is built from plain options."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tidegate.control.send_rate.adaptive import Adaptive, AdaptiveSettings
+from tidegate.control.send_rate.autoscaler import AUTOSCALERS
+from tidegate.control.send_rate.coupling import Coupled, CoupledSettings, CouplingMode
+from tidegate.control.send_rate.credits import Credits, CreditsSettings
+from tidegate.control.send_rate.gotin import Gotin, GotinSettings
+from tidegate.control.send_rate.gradient2 import Gradient2, Gradient2Settings
+from tidegate.control.send_rate.none import NoProtection, NoSettings
+from tidegate.control.send_rate.oracle import Oracle, OracleSettings
+from tidegate.control.send_rate.policy import SendRatePolicy
+from tidegate.control.send_rate.spark_pid import SparkPid, SparkPidSettings
+from tidegate.model.classes import DeviceClass
+from tidegate.model.errors import UserError
+
+Built = SendRatePolicy[Any]
+POLICIES: dict[str, tuple[type[msgspec.Struct], Callable[[Any], Built]]] = {
+    "none": (NoSettings, NoProtection),
+    "gotin": (GotinSettings, Gotin),
+    "adaptive": (AdaptiveSettings, Adaptive),
+    "spark-pid": (SparkPidSettings, SparkPid),
+    "gradient2": (Gradient2Settings, Gradient2),
+    "credits": (CreditsSettings, Credits),
+    "oracle": (OracleSettings, Oracle),
+}
+COUPLED = "coupled"
+NAMES = (*POLICIES, COUPLED)
+
+
+class _CoupledOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    mode: CouplingMode = "state-aware"
+    policy: str = "gotin"
+    policy_options: dict[str, Any] = {}
+    autoscaler: str = "threshold"
+    autoscaler_options: dict[str, Any] = {}
+
+
+def build(
+    name: str, options: Mapping[str, Any], *, default_rate_per_s: float, classes: Sequence[DeviceClass] = ()
+) -> Built:
+    """The policy of that name. Options that it does not know are refused by name."""
+    if name == COUPLED:
+        return _coupled(options, default_rate_per_s, classes)
+    settings_type, make = _find(name, POLICIES, "policy")
+    fleet = {"default_rate_per_s": default_rate_per_s, "classes": tuple(classes)}
+    known = {field.name for field in msgspec.structs.fields(settings_type)}
+    given = {key: value for key, value in fleet.items() if key in known}
+    settings = settings_of(settings_type, options, f"policy {name}")
+    policy: Built = make(msgspec.structs.replace(settings, **{key: given[key] for key in given if key not in options}))
+    return policy
+
+
+def _coupled(options: Mapping[str, Any], default_rate_per_s: float, classes: Sequence[DeviceClass]) -> Built:
+    chosen = settings_of(_CoupledOptions, options, f"policy {COUPLED}")
+    if chosen.policy == COUPLED:
+        raise UserError(f"Policy {COUPLED}: its option policy is {COUPLED} itself: name a send-rate policy.")
+    inner = build(chosen.policy, chosen.policy_options, default_rate_per_s=default_rate_per_s, classes=classes)
+    scaler_type, make = _find(chosen.autoscaler, AUTOSCALERS, "autoscaler")
+    autoscaler = make(settings_of(scaler_type, chosen.autoscaler_options, f"autoscaler {chosen.autoscaler}"))
+    return Coupled(CoupledSettings(mode=chosen.mode), inner, autoscaler)
+
+
+def settings_of(kind: Any, options: Mapping[str, Any], what: str) -> Any:
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    for key in options:
+        if key not in known:
+            raise UserError(f"{_capital(what)} has no option {key!r}: it knows {', '.join(sorted(known)) or 'none'}.")
+    try:
+        return msgspec.convert(dict(options), kind)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{_capital(what)}: {error}.") from None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _find(name: str, known: Mapping[str, Any], what: str) -> Any:
+    if name not in known:
+        raise UserError(f"There is no {what} {name!r}: choose one of {', '.join(sorted(known))}.")
+    return known[name]

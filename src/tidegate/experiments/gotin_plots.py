@@ -1,0 +1,132 @@
+"""Plots of the send-rate experiments: published values hollow, ours filled, spread as bars, the command below."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from tidegate.cli.report import show
+from tidegate.experiments.gotin_runs import ADAPTIVE, COUPLED_ADAPTIVE
+from tidegate.experiments.running import Row
+from tidegate.experiments.spread import grouped
+from tidegate.sim import page, plots
+from tidegate.sim.look import light
+
+# Okabe and Ito's colours, for categories; ours has the accent.
+SERIES = ("#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2", "#999999", "#f0e442", "#000000")
+TABLE1 = (
+    ("processed", "processed messages"),
+    ("delay_mean_s", "mean queueing delay, s"),
+    ("delay_max_s", "longest queueing delay, s"),
+    ("interval_mean_s", "mean send interval, s"),
+    ("instances_mean", "instances"),
+)
+FIG5 = (*TABLE1[:2], TABLE1[3])
+
+
+def table1(table: Sequence[Row], rows: Sequence[Row], out: Path) -> None:
+    drawn = _figure(len(TABLE1), 3.2, 0.34 * len(table) + 1.2)
+    with mpl.rc_context(plots.STYLE):
+        for place, (axes, (name, title)) in enumerate(
+            zip(drawn.subplots(1, len(TABLE1), sharey=True), TABLE1, strict=True)
+        ):
+            _bars(axes, table, name)
+            axes.set_title(title, loc="left", color=light("ink"))
+            if place == 0:
+                axes.set_yticks(range(len(table)), [row["strategy"] for row in table])
+                axes.invert_yaxis()
+    seeds = len({row["seed"] for row in rows})
+    caption = f"Filled: ours, mean over six overload shares and {seeds} held-out seeds, bars: 95 %. Hollow: published."
+    _save(drawn, out / "gotin-table1", "Table 1 of Gotin et al. beside ours", table, caption)
+
+
+def fig5(table: Sequence[Row], out: Path) -> None:
+    drawn = _figure(len(FIG5), 4.6, 4.2)
+    with mpl.rc_context(plots.STYLE):
+        for axes, (name, title) in zip(drawn.subplots(1, len(FIG5)), FIG5, strict=True):
+            ends = []
+            for place, (strategy, own) in enumerate(grouped(table, lambda row: row["strategy"]).items()):
+                colour = _colour(strategy, place)
+                shares = [row["share_percent"] for row in own]
+                values = [row[name] for row in own]
+                errors = [row[f"{name}_ci95"] for row in own]
+                width = 2.2 if strategy == ADAPTIVE else 1.1
+                axes.errorbar(shares, values, yerr=errors, color=colour, lw=width, marker="o", ms=3, capsize=2)
+                ends.append((values[-1], strategy, colour))
+            axes.set_ylim(bottom=0)
+            _label_ends(axes, ends, 50)
+            axes.set_title(title, loc="left", color=light("ink"))
+            axes.set_xlabel("overload share, %")
+    _save(drawn, out / "gotin-fig5", "Figure 5 of Gotin et al., ours", table, "Bars: 95 % over the held-out seeds.")
+
+
+def hard(table: Sequence[Row], out: Path) -> None:
+    """Processed messages against delay, one panel per scenario: up and left is better."""
+    scenarios = grouped(table, lambda row: row["scenario"])
+    drawn = _figure(len(scenarios), 3.6, 4.0)
+    with mpl.rc_context(plots.STYLE):
+        for axes, (scenario, own) in zip(drawn.subplots(1, len(scenarios)), scenarios.items(), strict=True):
+            for place, row in enumerate(own):
+                colour = _colour(row["strategy"], place)
+                axes.errorbar(
+                    max(row["delay_all_mean_s"], 0.01),
+                    row["processed"],
+                    xerr=row["delay_all_mean_s_ci95"],
+                    yerr=row["processed_ci95"],
+                    color=colour,
+                    marker="o",
+                    ms=6 if row["strategy"] == ADAPTIVE else 4,
+                )
+                axes.annotate(
+                    row["strategy"],
+                    (max(row["delay_all_mean_s"], 0.01), row["processed"]),
+                    xytext=(5, 3),
+                    textcoords="offset points",
+                    color=colour,
+                )
+            axes.set_xscale("log")
+            axes.set_title(scenario, loc="left", color=light("ink"))
+            axes.set_xlabel("mean queueing delay, s")
+    drawn.axes[0].set_ylabel("processed messages")
+    _save(drawn, out / "gotin-hard", "Harder than the case study", table, "Up and left is better; bars: 95 %.")
+
+
+def _figure(columns: int, width: float, height: float) -> Figure:
+    drawn = Figure(figsize=(width * columns, height), layout="constrained")
+    FigureCanvasAgg(drawn)
+    return drawn
+
+
+def _bars(axes: Axes, table: Sequence[Row], name: str) -> None:
+    for place, row in enumerate(table):
+        ours = row["strategy"] in (ADAPTIVE, COUPLED_ADAPTIVE)
+        colour = light("tide") if ours else light("past")
+        axes.barh(place, row[name], xerr=row[f"{name}_ci95"], height=0.6, color=colour, ecolor=light("ink"))
+        if f"{name}_published" in row:
+            axes.plot(row[f"{name}_published"], place, marker="o", ms=6, mfc="none", mec=light("ink"), ls="")
+
+
+def _colour(strategy: str, place: int) -> str:
+    return light("tide") if strategy == ADAPTIVE else SERIES[place % len(SERIES)]
+
+
+def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], at: float) -> None:
+    """At the lines' ends, apart from each other."""
+    top = axes.get_ylim()[1]
+    below = -1.0
+    for value, text, colour in sorted(ends):
+        place = max(value, below + 0.04 * top)
+        axes.annotate(text, (at, place), xytext=(4, 0), textcoords="offset points", color=colour, va="center")
+        below = place
+    axes.set_xlim(0, at * 1.55)
+
+
+def _save(drawn: Figure, path: Path, title: str, table: Sequence[Row], caption: str) -> None:
+    plots.save(drawn, path.with_suffix(".png"), "png")
+    heads = list(dict.fromkeys(key for row in table for key in row))
+    cells = [[show(row[head]) if head in row else "" for head in heads] for row in table]
+    text = page.page(title, "", drawn, [(heads, cells)], caption=caption, command=f"tidegate reproduce {path.name}")
+    path.with_suffix(".html").write_text(text, encoding="utf-8")

@@ -1,0 +1,13 @@
+"""How many processing nodes shall run: one small document that whoever starts nodes follows."""
+
+from typing import Annotated
+
+import msgspec
+
+SCALE_KEY = "scale"
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """A wish, not a count: nodes take seconds to start, and who starts them has a limit of its own."""
+
+    instances: Annotated[int, msgspec.Meta(ge=1)]

@@ -1,0 +1,1 @@
+"""The tab about how often devices send: what they are asked for, why, and what it is worth."""

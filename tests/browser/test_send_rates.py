@@ -1,0 +1,114 @@
+"""The tab about send rates in a real browser: with classes and more nodes on their way, and in shadow mode."""
+
+from collections.abc import Iterator
+
+import pytest
+from browsing import Served, complaints, opened, until
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def classes() -> Iterator[Served]:
+    served = Served("classes", "35")
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def shadow() -> Iterator[Served]:
+    served = Served("shadow", "60")
+    yield served
+    served.stop()
+
+
+def opened_tab(browser: webdriver.Chrome, served: Served, width: int = 1280) -> None:
+    complaints(browser)
+    opened(browser, served, width)
+    browser.find_element(By.XPATH, "//*[@role='tab'][.='Send rates']").click()
+    until(browser, lambda: "processed" in shown(browser))
+
+
+def shown(browser: webdriver.Chrome) -> str:
+    """The words of the panel that is looked at, with those of its chart."""
+    words: str = browser.execute_script(
+        "const panel = [...document.querySelectorAll('main')].find(one => one.offsetParent);"
+        "const words = [...panel.querySelectorAll('.chart svg text')].map(one => one.textContent);"
+        "return [panel.innerText, ...words].join('\\n')"
+    )
+    return words
+
+
+def class_rows(browser: webdriver.Chrome) -> list[list[str]]:
+    rows: list[list[str]] = browser.execute_script(
+        "const panel = [...document.querySelectorAll('main')].find(one => one.offsetParent);"
+        "return [...panel.querySelectorAll('.wide tbody tr')].map(row => [...row.cells].map(one => one.textContent))"
+    )
+    return rows
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_causes_stand_beside_effects(browser: webdriver.Chrome, classes: Served, width: int) -> None:
+    opened_tab(browser, classes, width)
+    words = shown(browser)
+    for part in (
+        "Devices want to send 1,600 msg/s, Spark can take",
+        "telemetry every",
+        "demand 1,600",
+        "capacity",
+        "arriving",
+        "alarm default",
+        "working",
+        "wanted 4",
+        "Held in gateways",
+        "Acting: decisions are carried out.",
+    ):
+        assert part in words, part
+    assert [row[:2] for row in class_rows(browser)] == [["alarm", "16"], ["command", "104"], ["telemetry", "680"]]
+    assert browser.find_elements(By.CSS_SELECTOR, ".chart[role=img][aria-label*='advised intervals']")
+    assert complaints(browser) == []
+
+
+def test_labels_stay_inside_a_narrow_screen(browser: webdriver.Chrome, classes: Served) -> None:
+    opened_tab(browser, classes, 390)
+    ends = browser.execute_script(
+        "const words = [...document.querySelectorAll('.chart svg text')];"
+        "return words.map(one => [one.textContent, one.getBoundingClientRect().right])"
+    )
+    assert ends
+    assert [words for words, end_px in ends if end_px > 390] == []
+
+
+def test_a_class_shows_how_much_it_sends(browser: webdriver.Chrome, classes: Served) -> None:
+    opened_tab(browser, classes)
+    until(browser, lambda: all(row[2] not in ("?", "0") for row in class_rows(browser)))
+    assert len(class_rows(browser)) == 3
+
+
+def test_in_shadow_mode_it_says_what_would_be(browser: webdriver.Chrome, shadow: Served) -> None:
+    opened_tab(browser, shadow)
+    words = shown(browser)
+    for part in (
+        "800 devices would be asked to send every 1.8 s, but nobody is told (shadow).",
+        "Interval that would be advised, s (shadow: nobody is told)",
+        "Would be advised",
+        "Would be held: no more than Spark takes",
+        "Shadow: decisions are made and written down, nobody is told.",
+    ):
+        assert part in words, part
+    assert browser.find_elements(By.CSS_SELECTOR, ".chart svg path[stroke-dasharray]")
+    assert complaints(browser) == []
+
+
+def test_the_tab_is_reached_with_keys_alone(browser: webdriver.Chrome, classes: Served) -> None:
+    opened(browser, classes)
+    browser.find_element(By.XPATH, "//*[@role='tab'][.='Overview']").send_keys(Keys.ARROW_RIGHT)
+    focused = browser.switch_to.active_element
+    assert focused.text == "Send rates"
+    focused.send_keys(Keys.ENTER)
+    until(browser, lambda: "Classes of devices" in shown(browser))
+    outline = browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "who uses keys sees where they are"

@@ -1,0 +1,197 @@
+"""A chain that grows to two nodes and shrinks to one again while readings flow: real processes, and an exact ledger."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tidegate.brokers.assignment import Assignments
+from tidegate.brokers.embedded import EmbeddedBrokers
+from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.brokers.wire import Wire
+from tidegate.control.slicing.spreading import slices_to_move, stayers
+from tidegate.controller.executors import Executors
+from tidegate.controller.sensors import Sensors
+from tidegate.devices.acknowledgements import read_directory
+from tidegate.local.chain import Chain
+from tidegate.model.decisions import Action, Reason
+from tidegate.model.errors import UserError
+from tidegate.model.observations import Observation
+from tidegate.model.scaling import SCALE_KEY
+from tidegate.pipeline.ledger import check, read_identities
+from tidegate.settings import Settings
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+QUICK = {"TIDEGATE_NODE__TRIGGER_MS": "100", "TIDEGATE_NODE__LEASE_S": "2"}
+FLEET = [sys.executable, "-m", "tidegate.devices.fleet", "--json", "--devices", "40", "--rate", "300"]
+
+
+def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:
+    reason = Reason(readings={}, rule="a test", rejected="nothing")
+    executors.carry_out(Action(kind=kind, arguments=arguments, reason=reason))
+
+
+class Site:
+    """The chain, and the loop's place taken by the test: it sees with sensors and acts with executors."""
+
+    def __init__(self, chain: Chain, said: list[str]) -> None:
+        self.chain, self.said = chain, said
+        self._control = Wire(chain.installation.control_urls)
+        self._executors = Executors(Knowledge(self._control))
+        self._sensors = Sensors(chain.installation, name="test")
+        self.acks = chain.state / "acks"
+        seconds = ["--seconds", "120", "--state", str(chain.state), "--acks", str(self.acks)]
+        self.fleet = subprocess.Popen([*FLEET, *seconds], stdout=subprocess.PIPE)
+
+    def close(self) -> None:
+        self.fleet.kill()
+        self.fleet.communicate()
+        self._sensors.close()
+        self._control.close()
+
+    def act(self, kind: str, **arguments: Any) -> None:
+        carry_out(self._executors, kind, **arguments)
+
+    def look(self) -> Observation:
+        self.chain.watch()
+        return self._sensors.observe(())
+
+    def until(self, holds: Callable[[Observation], bool], within_s: float = 90.0, *, spread_over: int = 0) -> None:
+        """Look after the chain until it is as it should be, spreading slices over so many nodes meanwhile."""
+        deadline_s = time.monotonic() + within_s
+        while not holds(seen := self.look()):
+            assert time.monotonic() < deadline_s, f"{seen.nodes} {seen.starting} {self.said}"
+            held = {node.name: node.slices for node in seen.nodes if node.ready}
+            if spread_over and (moves := slices_to_move(held, stayers(held, spread_over))):
+                self.act("move", takers={str(move.slice): move.taker for move in moves})
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Brokers and nodes alone: a chain whose parts were not started is one node short, and that it starts itself."""
+    said: list[str] = []
+    with Chain(tmp_path, Settings(), said.append, nodes_max=2, environment=QUICK) as chain:
+        chain.start_brokers()
+        running = Site(chain, said)
+        yield running
+        running.close()
+
+
+def slices_of(seen: Observation) -> dict[str, int]:
+    return {node.name: len(node.slices) for node in seen.nodes}
+
+
+def family(chain: Chain, name: str) -> list[psutil.Process]:
+    parent = psutil.Process(chain.parts[name].pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
+    chain = site.chain
+    assert site.look().starting == 1
+    site.until(lambda seen: slices_of(seen) == {"node-1": 8} and seen.starting == 0)
+
+    site.act("scale", instances=2)
+    site.until(lambda seen: "node-2" in chain.parts and seen.starting == 1, within_s=10)
+    site.until(lambda seen: slices_of(seen) == {"node-1": 4, "node-2": 4}, spread_over=2)
+    assert site.look().starting == 0
+    site.until(lambda seen: all(node.rows > 0 for node in seen.nodes))
+
+    # A change of mind: nobody has moved a slice, so the node has not been stopped.
+    site.act("scale", instances=1)
+    site.look()
+    site.act("scale", instances=2)
+    site.look()
+    assert site.said[-2:] == [
+        "node-2 is to stop when its slices have left because 1 processing node is wanted.",
+        "node-2 stays because 2 processing nodes are wanted.",
+    ]
+
+    leaving = family(chain, "node-2")
+    assert len(leaving) > 2, "a JVM and its workers"
+    site.act("scale", instances=1)
+    site.until(lambda _: "node-2" not in chain.parts, spread_over=1)
+    assert [process for process in leaving if process.is_running() and process.status() != "zombie"] == []
+    site.until(lambda seen: slices_of(seen) == {"node-1": 8}, within_s=5)
+    assert site.said[-1] == "node-2 has stopped."
+
+    site.fleet.terminate()
+    summary = json.loads(site.fleet.communicate(timeout=30)[0])
+    assert summary["acked"] == summary["sent"] > 1000
+    site.until(lambda seen: seen.arrived > 1000 and seen.waiting == 0)
+    verdict = check(read_directory(site.acks), read_identities(Path(chain.installation.tables)))
+    assert (verdict.lost, verdict.duplicated, verdict.acknowledged) == (0, 0, summary["acked"])
+
+    a_hanging_bus_stops_nobody(site)
+    nothing_outlives_a_stop_in_the_middle_of_a_start(site)
+
+
+def a_hanging_bus_stops_nobody(site: Site) -> None:
+    bus = site.chain.brokers.pids()[-1]
+    os.kill(bus, signal.SIGSTOP)
+    try:
+        began_s = time.monotonic()
+        site.chain.watch()
+        assert time.monotonic() - began_s < 3
+    finally:
+        os.kill(bus, signal.SIGCONT)
+    assert set(site.chain.parts) == {"node-1"}
+
+
+def nothing_outlives_a_stop_in_the_middle_of_a_start(site: Site) -> None:
+    site.act("scale", instances=7)
+    site.until(lambda _: "node-2" in site.chain.parts, within_s=10)
+    assert "7 processing nodes are wanted, but only 2 may run here: raise --nodes-max." in site.said
+    started = [member for name in site.chain.parts for member in family(site.chain, name)]
+    site.chain.stop()
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert alive == []
+
+
+def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(tmp_path: Path) -> None:
+    """Nodes that exist on paper only: one works, one warms up, a third is wanted."""
+    with EmbeddedBrokers(tmp_path, BrokerSettings(slices=2)) as brokers:
+        assert brokers.installation is not None
+        sensors = Sensors(brokers.installation, name="test")
+        with Wire(brokers.installation.control_urls) as control:
+            knowledge = Knowledge(control)
+            executors = Executors(knowledge)
+            carry_out(executors, "move", takers={"0": "node-1"})
+            assert knowledge.get("slices") is None, "there was nothing to move"
+            knowledge.put("lease.node-1", b"here")
+            assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
+            knowledge.put("progress.node-1", b'{"ready": true, "limit": {"rows": 900, "seconds": 1.5}}')
+            Assignments(knowledge, 2).adopt_orphans()
+            seen = sensors.observe(())
+            assert (seen.starting, seen.nodes[0].ready) == (0, True)
+            assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
+
+            carry_out(executors, "scale", instances=3)
+            knowledge.put("lease.node-2", b"here")
+            knowledge.put("progress.node-2", b'{"ready": false}')
+            seen = sensors.observe(())
+            assert ([node.ready for node in seen.nodes], seen.starting) == ([True, False], 2)
+
+            carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
+            assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
+
+            knowledge.put(SCALE_KEY, b'{"instances": 0}')
+            seen = sensors.observe(())
+            assert seen.starting == 2
+            assert any("How many processing nodes are wanted is not known" in alarm for alarm in seen.alarms)
+        sensors.close()
+
+
+def test_more_nodes_than_may_run_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="3 nodes are more than --nodes-max 2 allows"):
+        Chain(tmp_path, Settings(), print, nodes=3, nodes_max=2)

@@ -1,0 +1,100 @@
+"""What a node says of itself, from reports as Spark 4.3 writes them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate.pipeline.progress import ProgressBoard
+
+
+def report(
+    batch: int = 1,
+    *,
+    rows: int = 500,
+    ms: int = 400,
+    ends: tuple[int, ...] = (300, 200),
+    latest: tuple[int, ...] | None = None,
+    run: str = "0cb93da5",
+) -> dict[str, Any]:
+    newest = ends if latest is None else latest
+    source = {
+        "startOffset": None,
+        "endOffset": {str(slice_): [2, 0, end] for slice_, end in enumerate(ends)},
+        "latestOffset": {str(slice_): [0, 0, end] for slice_, end in enumerate(newest)},
+        "numInputRows": rows,
+    }
+    return {
+        "runId": run,
+        "batchId": batch,
+        "timestamp": f"2026-11-16T05:17:{batch:02d}.{ms:03d}Z",
+        "batchDuration": ms,
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": ms},
+        "sources": [source],
+    }
+
+
+def document(board: ProgressBoard) -> dict[str, Any]:
+    written = board.document()
+    assert written is not None
+    found: dict[str, Any] = json.loads(written)
+    return found
+
+
+NOTHING = {"rows": 0, "seconds": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("one", "limit"),
+    [
+        pytest.param(report(ms=999), NOTHING, id="short, and nothing left: it had little to do"),
+        pytest.param(report(ms=1000), {"rows": 500, "seconds": 1.0}, id="a second of work"),
+        pytest.param(report(latest=(300, 201)), {"rows": 500, "seconds": 0.4}, id="one row had to wait"),
+        pytest.param(report(rows=0, ms=3000), NOTHING, id="a long batch of nothing"),
+        pytest.param(report(rows=67, ms=1673), NOTHING, id="suddenly ten times slower: it was held up"),
+        pytest.param(report(rows=67, ms=1673, run="another"), NOTHING, id="the first batch of a query"),
+        pytest.param(report(ends=(300, 200), latest=(300,)), NOTHING, id="an end that was not asked for"),
+    ],
+)
+def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], limit: dict[str, float]) -> None:
+    board = ProgressBoard("node-1")
+    board.progressed(report(0, rows=200, ms=500))
+    board.progressed(one)
+    assert document(board)["limit"] == limit
+
+
+def test_a_machine_that_has_become_slow_counts_from_the_second_batch_on() -> None:
+    board = ProgressBoard("node-1")
+    for batch, one in enumerate([(200, 400), (200, 2000), (220, 2000), (200, 2000)]):
+        board.progressed(report(batch, rows=one[0], ms=one[1]))
+    assert document(board)["limit"] == {"rows": 420, "seconds": 4.0}
+
+
+def test_work_at_the_limit_adds_up_over_batches_and_over_queries() -> None:
+    board = ProgressBoard("node-1")
+    for batch, ms in enumerate([300, 1500, 300, 1800]):
+        board.progressed(report(batch, ms=ms, rows=ms))
+    board.failed("the disk is full")
+    for batch, ms in enumerate([4000, 2000]):
+        board.progressed(report(batch, ms=ms, rows=ms, run="another"))
+    assert document(board)["limit"] == {"rows": 5300, "seconds": 5.3}
+
+
+def test_a_report_is_known_by_its_query_its_batch_and_its_time() -> None:
+    board = ProgressBoard("node-1")
+    board.progressed(report(14, rows=0, ms=3))  # an idle query reports the number of the batch that comes next
+    assert board.has_seen(report(14, rows=0, ms=3))
+    assert not board.has_seen(report(14, ms=483))
+    assert not board.has_seen(report(14, rows=0, ms=3, run="another"))
+
+
+def test_a_node_is_ready_once_a_batch_has_ended_even_one_without_slices() -> None:
+    board = ProgressBoard("node-2")
+    before = document(board)
+    assert (before["ready"], before["limit"]) == (False, NOTHING)
+    board.committed([])
+    board.progressed(report(0, rows=0, ends=()))
+    after = document(board)
+    assert (after["ready"], after["query"]["held"]) == (True, [])
+    assert after["committed_at"] == 0, "an empty batch commits nothing"
