@@ -36,7 +36,7 @@ from tidegate.model.routes import ROUTES_KEY, Routes
 
 pytestmark = pytest.mark.live
 SLICES = 2
-QUICK = {"period_s": 0.2, "lease_s": 1.0, "window_s": 1.0, "advice_lifetime_s": 2.0}
+QUICK = {"period_s": 0.2, "lease_s": 1.0, "window_s": 1.0, "advice_lifetime_s": 2.0, "options": {"k_recover": 3.0}}
 
 
 class Site:

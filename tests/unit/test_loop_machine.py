@@ -4,13 +4,15 @@ import msgspec
 import pytest
 
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings
+from tidegate.control.send_rate.none import NoState
+from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop, LoopState
 from tidegate.loop.monitors import PROPERTIES
 from tidegate.loop.planner import Proposal
 from tidegate.model.decisions import Mode
-from tidegate.model.observations import BrokerState, Observation
+from tidegate.model.observations import BrokerState, NodeState, Observation
 
 ACTING, SHADOW, OFF, FROZEN = Mode(), Mode(send_rate="shadow"), Mode(send_rate="off"), Mode(frozen=True)
 LIFETIME_S = 9.0
@@ -201,3 +203,170 @@ def test_routes_follow_the_brokers_health() -> None:
     assert chain.round(old=False, mode=FROZEN) == ()
     (well,) = chain.round(old=False)
     assert well.sentence == "New clients go to a, b because b is well."
+
+
+def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
+    """Views come 20 s late, which is longer than advice lives: it is in force all the same, and renewed in time."""
+    chain, late_s = Chain(), 20.0
+    said = []
+    for second in range(1, 31):
+        chain.at_s = float(second)
+        outcome = chain.loop.tick(chain.observation(old=second > 4), ACTING, now_s=second + late_s)
+        said += [(second, proposal.recorded) for proposal in outcome.proposals]
+    assert said == [(5, True), *((second, False) for second in range(9, 31, 4))]
+    given = chain.loop.state.given
+    assert (given.decided_at_s, given.renewed_at_s) == (5 + late_s, 29 + late_s)
+    assert given.in_force(29 + late_s + 11.9) == 4.0
+    assert given.in_force(29 + late_s + 12.0) == 0.0
+
+
+def test_an_overload_begins_when_it_was_measured_and_is_decided_now() -> None:
+    """Two seconds of overload are two seconds between views, whenever these arrive."""
+    watcher = Watcher()
+    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
+    chain = Chain(ControlLoop(watcher, event, window_s=1.0, advice_lifetime_s=LIFETIME_S))
+    for second, now_s in ((1, 50.0), (2, 50.1), (3, 50.2), (4, 50.3), (5, 90.0)):
+        chain.at_s = float(second)
+        chain.loop.tick(chain.observation(old=second > 2), ACTING, now_s=now_s)
+    assert [(seen.at_s, seen.measured_at_s, seen.overload) for seen in watcher.saw] == [
+        (50.1, 2.0, False),
+        (50.2, 3.0, False),
+        (50.3, 4.0, False),
+        (90.0, 5.0, True),
+    ]
+
+
+class Watcher:
+    """Wants ``instances`` processing nodes, holds nobody, and keeps what it saw."""
+
+    state_type = NoState
+
+    def __init__(self, instances: int | None = None) -> None:
+        self.instances = instances
+        self.saw: list[Seen] = []
+
+    def initial(self) -> NoState:
+        return NoState()
+
+    def step(self, state: NoState, seen: Seen) -> tuple[NoState, Verdict]:
+        self.saw.append(seen)
+        said = {"rule": "so many are wanted", "rejected": "another number", "capacity_per_s": None}
+        return state, Verdict(phase="idle", rate_per_device=None, instances=self.instances, **said)
+
+
+class Nodes:
+    """A loop that wants processing nodes, and as many as an operator left it with."""
+
+    def __init__(self, wanted: int | None, *running: tuple[int, ...]) -> None:
+        self.policy = Watcher(wanted)
+        event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+        self.loop = ControlLoop(self.policy, event, window_s=1.0, advice_lifetime_s=LIFETIME_S)
+        self.running = running
+        self.starting = 0
+        self.at_s = 1_000.0
+        self.rounds(2)
+
+    def rounds(self, count: int, mode: Mode = ACTING) -> list[tuple[float, Proposal]]:
+        """What was proposed, with its second."""
+        found = []
+        for _ in range(count):
+            self.at_s += 1.0
+            outcome = self.loop.tick(self._observation(), mode)
+            found += [(self.at_s, proposal) for proposal in outcome.proposals]
+        self.sample = outcome.sample
+        return found
+
+    def _observation(self) -> Observation:
+        nodes = tuple(
+            NodeState(name=f"node-{number}", alive=True, slices=slices, rows=0)
+            for number, slices in enumerate(self.running, start=1)
+        )
+        return Observation(
+            at_s=self.at_s,
+            arrived=0,
+            committed=0,
+            head_age_s=0.0,
+            devices=0,
+            nodes=nodes,
+            starting=self.starting,
+        )
+
+
+def kinds(found: list[tuple[float, Proposal]]) -> list[str]:
+    return [proposal.plan.actions[0].kind for _, proposal in found]
+
+
+def test_the_number_that_runs_already_is_not_asked_for() -> None:
+    nodes = Nodes(2, (0, 1), (2, 3))
+    assert nodes.rounds(60) == []
+    assert (nodes.sample.instances, nodes.sample.instances_wanted) == (2, 2)
+
+
+def test_another_number_of_nodes_is_one_decision() -> None:
+    nodes = Nodes(1, (0, 1, 2, 3))
+    nodes.policy.instances = 2
+    ((_, proposal),) = nodes.rounds(1)
+    assert proposal.plan.actions[0].arguments == {"instances": 2}
+    assert (proposal.acts, proposal.recorded) == (True, True)
+    nodes.starting = 1
+    assert nodes.rounds(60) == []
+    assert (nodes.sample.instances, nodes.sample.instances_wanted) == (1, 2)
+
+
+def test_a_node_that_works_gets_slices_and_one_that_shall_go_gives_them_back() -> None:
+    nodes = Nodes(2, (0, 1, 2, 3))
+    nodes.running = ((0, 1, 2, 3), ())
+    ((_, given),) = nodes.rounds(1)
+    assert given.plan.actions[0].arguments == {"takers": {"2": "node-2", "3": "node-2"}}
+    nodes.running = ((0, 1), (2, 3))
+    assert nodes.rounds(60) == []
+    nodes.policy.instances = 1
+    found = nodes.rounds(2)
+    assert kinds(found) == ["scale", "move"]
+    assert found[1][1].plan.actions[0].arguments == {"takers": {"2": "node-1", "3": "node-1"}}
+
+
+def test_nodes_that_were_asked_for_in_vain_are_asked_for_again() -> None:
+    nodes = Nodes(1, (0, 1, 2, 3))
+    nodes.policy.instances = 3
+    found = nodes.rounds(25)
+    assert kinds(found) == ["scale"] * 3
+    assert [at_s - found[0][0] for at_s, _ in found] == [0.0, 10.0, 20.0]
+
+
+def test_in_shadow_mode_a_number_of_nodes_is_only_said() -> None:
+    nodes = Nodes(1, (0, 1, 2, 3))
+    nodes.policy.instances = 2
+    found = nodes.rounds(5, SHADOW)
+    assert [(proposal.acts, proposal.recorded) for _, proposal in found] == [(False, True)]
+
+
+def test_in_shadow_mode_no_slice_leaves_a_node_that_goes_on_working() -> None:
+    nodes = Nodes(2, (0, 1), (2, 3))
+    nodes.policy.instances = 1
+    assert [(kinds([one]), one[1].acts) for one in nodes.rounds(80, SHADOW)] == [(["scale"], False)]
+
+
+def test_what_was_wanted_in_shadow_mode_is_carried_out_when_it_may_be() -> None:
+    nodes = Nodes(2, (0, 1), (2, 3))
+    nodes.policy.instances = 1
+    nodes.rounds(5, SHADOW)
+    found = nodes.rounds(30)
+    assert ("scale", True) in [(proposal.plan.actions[0].kind, proposal.acts) for _, proposal in found]
+
+
+@pytest.mark.parametrize("mode", [OFF, FROZEN])
+def test_where_the_operator_decides_no_node_is_asked_for(mode: Mode) -> None:
+    nodes = Nodes(1, (0, 1, 2, 3))
+    nodes.policy.instances = 2
+    assert nodes.rounds(30, mode) == []
+
+
+def test_the_next_leader_knows_how_many_nodes_were_asked_for() -> None:
+    nodes = Nodes(1, (0, 1, 2, 3))
+    nodes.policy.instances = 2
+    nodes.rounds(1)
+    heir = Nodes(2, (0, 1, 2, 3))
+    heir.starting = 1
+    heir.loop.resume(msgspec.json.decode(msgspec.json.encode(nodes.loop.state), type=LoopState))
+    assert heir.rounds(30) == []

@@ -98,3 +98,10 @@ def test_a_node_is_ready_once_a_batch_has_ended_even_one_without_slices() -> Non
     after = document(board)
     assert (after["ready"], after["query"]["held"]) == (True, [])
     assert after["committed_at"] == 0, "an empty batch commits nothing"
+
+
+def test_what_waits_for_the_next_trigger_is_at_the_limit_meanwhile() -> None:
+    board = ProgressBoard("node-1", trigger_s=1.0)
+    for batch in (1, 2, 3):
+        board.progressed(report(batch, latest=(300, 201)))
+    assert document(board)["limit"] == {"rows": 1000, "seconds": 2.0}

@@ -43,13 +43,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         return calm_s + 2 * self.ramp_s + self.flood_s + self.after_s
 
 
-# For a chain that grows. What a node takes is bounded by how many records it takes at a time, so that its batches stay
-# short; two nodes take nearly twice as much, and the flood is more than both of them take.
-GROWING_NODE = {"COST_US_PER_RECORD": "500", "ROWS_PER_BATCH_MAX": "80", "TRIGGER_MS": "0", "LEASE_S": "2"}
+# For a chain that grows. What a node takes is bounded by how many records it takes at a time, and how often: so its
+# batches stay short, two nodes on one small machine take twice as much, and the flood is more than both of them take.
+GROWING_NODE = {"COST_US_PER_RECORD": "500", "ROWS_PER_BATCH_MAX": "80", "TRIGGER_MS": "350", "LEASE_S": "2"}
 GROWING_CONTROLLER = {
     **CONTROLLER,
     "POLICY": "adaptive",
-    "OPTIONS": "{standing_s = 0.6, provisioning = {start_s = 15.0, down_after_s = 5.0}}",
+    "OPTIONS": "{standing_s = 0.5, provisioning = {start_s = 15.0, down_after_s = 5.0}}",
 }
 GROWING = Script(calm_devices=40, flood_devices=300, flood_s=60.0, after_s=25.0)
 GROWING_NODES_MAX = 2

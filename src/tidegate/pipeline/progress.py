@@ -22,10 +22,12 @@ class LimitCounter:
     """Rows and seconds of the batches that show what the node can do.
 
     Such a batch had to leave something waiting, or it was long. The first batch of a query that has rows shows how long
-    a query takes to start, and a long one that is suddenly much slower shows a pause of the machine.
+    a query takes to start, and a long one that is suddenly much slower shows a pause of the machine. What is left
+    waiting by a batch that is shorter than the trigger waits for the next one: that time is a part of the limit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trigger_s: float) -> None:
+        self._trigger_s = trigger_s
         self.rows = 0
         self.seconds = 0.0
         self._query: str | None = None
@@ -42,20 +44,20 @@ class LimitCounter:
         cut_short = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
         if cut_short or (seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before):
             self.rows += rows
-            self.seconds += seconds
+            self.seconds += max(seconds, self._trigger_s)
 
 
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``document`` is None while there is nothing new."""
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, node: str, trigger_s: float = 0.0) -> None:
         self._lock = threading.Lock()
         self._node = node
         self._slices: dict[int, dict[str, Any]] = {}
         self._query: dict[str, Any] = {}
         self._reported: tuple[Any, ...] = ()
         self._totals = {"rows": 0, "repeats": 0, "batches": 0}
-        self._limit = LimitCounter()
+        self._limit = LimitCounter(trigger_s)
         self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarm: str | None = None

@@ -12,7 +12,7 @@ Each round, from what sensors see::
                  L = min(L_steady, max(L_drain, cut * L_steady))
     5  nodes     as many as are worth their price                                     (provisioning.py)
 
-with C = instances * utilisation seconds of work per second, H the longer of ``horizon_s`` and 1.5 intervals in force (a
+with C = nodes * utilisation seconds of work per second, H the longer of ``horizon_s`` and 1.5 intervals in force (a
 shorter look ahead would ask those who hear soon to pay for those who hear late), q_target = ``standing_s`` seconds of
 work: an empty queue would waste capacity at every gap between two messages.
 
@@ -29,6 +29,7 @@ Clamps, each with its reason:
 * Classes that must never be delayed, and what arrives from devices that do not listen, are taken off C first; at least
   ``LISTENERS_SHARE_MIN`` of it stays for the others: advice rides on acknowledgements, and who is silent hears nothing.
 * A rate is at least that of the longest interval advice can name: never zero.
+* A node that has just come is counted on with the time constant ``ramp_s``: it may be cold, or share what it runs on.
 * A change of demand below ``RELEASE_SHARE`` of C ends holding: between both limits the state stays as it is.
 * Event-driven classes get a wider dead band instead: band *= sqrt(measured / wanted), within a factor 2 per round and
   10^4 in all. For a random walk, where the rate falls with the square of the band, that is exact; for slower laws it
@@ -73,6 +74,7 @@ class AdaptiveSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     cut: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     probe_per_s: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.01
     forget_s: _Seconds = 15.0
+    ramp_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 1.0
     provisioning: ProvisioningSettings = ProvisioningSettings()
 
 
@@ -94,6 +96,7 @@ class AdaptiveState(msgspec.Struct, frozen=True, kw_only=True):
     trail: tuple[Flow, ...] = ()
     backlogs: tuple[tuple[float, float], ...] = ()  # of the last interval in force: when, seconds of work
     probe: float = 0.0
+    working: float = 0.0  # nodes that are counted on
     provisioned: Provisioned = Provisioned()
 
 
@@ -120,8 +123,9 @@ class Adaptive:
             fleet=self._followed(state, seen, rates, passed_s),
         )
         state = msgspec.structs.replace(state, trail=self._trail(state, seen.at_s))
+        state = msgspec.structs.replace(state, working=self._working(state.working, seen.instances, passed_s))
         if not state.work.is_known or seen.instances < 1:
-            return self._unheld(state, seen, "no evidence")
+            return self._unheld(state, "no evidence")
         state = self._provisioned(state, seen)
         return self._decided(state, seen, rates, passed_s)
 
@@ -129,9 +133,12 @@ class Adaptive:
 
     def _learnt(self, work: Work, seen: Seen, rates: dict[str, float], passed_s: float) -> Work:
         found_s = _work_of_a_message(seen)
+        if found_s is None and work.is_known:
+            found_s = _shown_by_departures(seen, work.mixed(rates, self._costs))
         if found_s is None:
             return work
-        return work.learnt(found_s, rates, self._costs, max(passed_s * seen.busy_share, 1e-3), self._settings.forget_s)
+        weight_s = passed_s * seen.busy_share if seen.rate_per_instance is not None else passed_s
+        return work.learnt(found_s, rates, self._costs, max(weight_s, 1e-3), self._settings.forget_s)
 
     def _followed(
         self, state: AdaptiveState, seen: Seen, rates: dict[str, float], passed_s: float
@@ -156,6 +163,12 @@ class Adaptive:
         work = sum(rate * state.work.of(name, self._costs) for name, rate in sends.items())
         kept = tuple(flow for flow in state.trail if flow.at_s >= at_s - TRAIL_S and flow.at_s < at_s)
         return (*kept, Flow(at_s, work, sends))
+
+    def _working(self, before: float, instances: int, passed_s: float) -> float:
+        if instances <= before or before == 0:
+            return float(instances)
+        share = 1.0 - math.exp(-passed_s / self._settings.ramp_s) if self._settings.ramp_s > 0 else 1.0
+        return before + share * (instances - before)
 
     # -- how many nodes
 
@@ -182,7 +195,7 @@ class Adaptive:
         self, state: AdaptiveState, seen: Seen, rates: dict[str, float], passed_s: float
     ) -> tuple[AdaptiveState, Verdict]:
         settings = self._settings
-        capacity = seen.instances * settings.utilisation * (1.0 + state.probe)
+        capacity = state.working * settings.utilisation * (1.0 + state.probe)
         demand = self._demand(state)
         wanted = sum(rate * state.work.of(name, self._costs) for name, rate in demand.items())
         state = self._with_backlog(state, seen, rates)
@@ -191,7 +204,7 @@ class Adaptive:
         held = state.phase not in ("idle", "no evidence")
         fits = wanted <= capacity * (RELEASE_SHARE if held else 1.0)
         if fits and backlog <= (standing if held else 2.0 * standing + settings.standing_s):
-            return self._unheld(msgspec.structs.replace(state, probe=0.0), seen, "idle")
+            return self._unheld(msgspec.structs.replace(state, probe=0.0), "idle")
         steady, drain = self._levels(state, capacity, standing - backlog)
         level = min(steady, max(drain, settings.cut * steady))
         phase = "drain" if level < 0.98 * steady else "probe" if state.probe > 0 else "hold"
@@ -275,14 +288,14 @@ class Adaptive:
         step = math.sqrt(measured / (one.devices * wanted))
         return min(BAND_MAX, max(1.0, band * min(2.0, max(0.5, step))))
 
-    def _unheld(self, state: AdaptiveState, seen: Seen, phase: str) -> tuple[AdaptiveState, Verdict]:
+    def _unheld(self, state: AdaptiveState, phase: str) -> tuple[AdaptiveState, Verdict]:
         told = dict.fromkeys(state.fleet, UNHELD_PER_S)
         state = msgspec.structs.replace(state, phase=phase, told=told, bands={}, probe=0.0)
         reason = {
             "idle": "idle: what devices want to send fits what the nodes take",
             "no evidence": "no node was seen at its limit yet: what the nodes can take is not known",
         }[phase]
-        capacity = seen.instances * self._settings.utilisation
+        capacity = state.working * self._settings.utilisation
         return state, self._verdict(state, capacity, reason, "hold devices: nothing shows that it is needed")
 
     def _verdict(self, state: AdaptiveState, capacity: float, rule: str, rejected: str) -> Verdict:
@@ -311,6 +324,13 @@ class Adaptive:
             if name in rates:
                 return rates[name]
         return min((rate for rate in rates.values() if rate is not None), default=None)
+
+
+def _shown_by_departures(seen: Seen, work_s: float) -> float | None:
+    """Nodes that are not at their limit and yet take more than they were thought to: the estimate was too low."""
+    if seen.instances < 1 or seen.departure_per_s * work_s <= 1.02 * seen.instances:
+        return None
+    return seen.instances / seen.departure_per_s
 
 
 def _longest_s(state: AdaptiveState) -> float:

@@ -6,7 +6,8 @@ f_c the share of class c among the messages::
     demand, in nodes = sum_c rate_c * a_c             capacity, messages/s = n / sum_c f_c a_c
 
 Evidence is y = seconds of work per message over the last window, taken only from work at the limit: busy periods. A
-node that idles, or a batch that was small because little waited, is none.
+node that idles, or a batch that was small because little waited, is none; but where more leaves than such nodes were
+thought to take, they were thought too little of.
 
 * The a_c follow y = sum_c f_c a_c by recursive least squares with forgetting (time constant ``forget_s``): with one
   class that is a running mean; with several, a mixture that changes tells them apart. A constant mixture cannot, and
@@ -28,6 +29,8 @@ PARTING = 2.5
 DEVIATION_MIN, DEVIATION_FIRST = 0.02, 0.1
 DOUBT_FIRST, DOUBT_MAX = 4.0, 25.0
 SPREAD_MAX = 100.0
+# Between a nanosecond and eleven days: beyond that a figure is a broken sensor's, and would drown all others.
+SECONDS_MIN, SECONDS_MAX = 1e-9, 1e6
 GIVEN = ""  # the unknown that all classes of given cost share
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -68,6 +71,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         forget_s: float,
     ) -> "Work":
         """Evidence: a message of the mixture ``rates`` took ``found_s`` seconds of work, seen for ``passed_s``."""
+        found_s = min(SECONDS_MAX, max(SECONDS_MIN, found_s))
         shares = _shares(rates, costs)
         known = self if self.is_known else Work(seconds=dict.fromkeys(shares, found_s / sum(shares.values())))
         known = known._with_room_for(shares)
