@@ -86,8 +86,10 @@ def test_what_is_shared_out_is_no_more_than_the_capacity(story: list[Seen]) -> N
     for state, seen, verdict in told(story):
         if state.phase in ("idle", "no evidence") or verdict.capacity_per_s is None:
             continue
-        shared = sum(one.devices * min(state.told[name], one.demand_per_device) for name, one in state.fleet.items())
-        floor = sum(one.devices for one in state.fleet.values()) / INTERVAL_S_MAX
+        shared = sum(
+            one.devices * min(state.told[name], one.demand_per_device) for name, one in state.fleet.classes.items()
+        )
+        floor = sum(one.devices for one in state.fleet.classes.values()) / INTERVAL_S_MAX
         assert shared <= (verdict.capacity_per_s + floor) * (1 + 1e-6), seen
 
 
@@ -103,7 +105,7 @@ def test_a_higher_class_never_gets_less_than_its_weight_entitles_it_to(story: li
             for low, other in rates.items():
                 held = verdict.classes.get(high) is not None
                 if weights[high] > weights[low] and held and other > 1 / INTERVAL_S_MAX:
-                    least = min(other, state.fleet[low].demand_per_device) * weights[high] / weights[low]
+                    least = min(other, state.fleet.classes[low].demand_per_device) * weights[high] / weights[low]
                     assert rate >= least * (1 - 1e-9)
 
 

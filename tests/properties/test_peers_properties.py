@@ -17,11 +17,12 @@ from tidegate.control.send_rate.autoscaler import (
 )
 from tidegate.control.send_rate.coupling import Coupled, CoupledSettings
 from tidegate.control.send_rate.credits import Credits, CreditsSettings
-from tidegate.control.send_rate.gotin import RATE_PER_S_MIN, Gotin, GotinSettings
+from tidegate.control.send_rate.gotin import Gotin, GotinSettings
 from tidegate.control.send_rate.gradient2 import Gradient2, Gradient2Settings
 from tidegate.control.send_rate.oracle import Oracle, OracleSettings, Truth
 from tidegate.control.send_rate.policy import Seen, SendRatePolicy
 from tidegate.control.send_rate.spark_pid import SparkPid, SparkPidSettings
+from tidegate.model.advice import RATE_PER_S_MIN
 
 amounts = st.one_of(st.just(0.0), st.floats(1e-3, 1e7))
 views = st.builds(

@@ -248,6 +248,12 @@ def test_table_1_fails_where_it_should(changes: dict[str, dict[str, float]], fai
     assert {name for name, holds in found.items() if not holds} == fails
 
 
+def test_who_are_equal_are_in_no_order() -> None:
+    delay_s = {"delay_mean_s": 10.0}
+    alike = {name.replace(" ", "_"): delay_s for name in gotin_table1.DELAY_ORDER}
+    assert holding(gotin_table1.checks(table1_rows(**alike)))["delay_order"] is False
+
+
 def test_the_longest_delay_of_any_seed_counts() -> None:
     rows = table1_rows()
     next(row for row in rows if row["strategy"] == gotin_runs.ADAPTIVE and row["share_percent"] == 50)[

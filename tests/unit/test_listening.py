@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from tidegate.control.send_rate.listening import COHORTS_MAX, UNHELD_PER_S, Listeners
@@ -15,7 +16,7 @@ def fleet(devices: int = 100, demand: float = 2.0) -> Listeners:
 
 def test_new_devices_keep_to_their_demand() -> None:
     assert fleet().sends_per_s() == pytest.approx(200)
-    assert fleet().held_share() == 0
+    assert fleet().wants_per_s() == pytest.approx(200)
 
 
 def test_advice_takes_effect_as_devices_send() -> None:
@@ -23,7 +24,7 @@ def test_advice_takes_effect_as_devices_send() -> None:
     told = 0.5
     early, late = fleet().passed(0.1, told), fleet().passed(0.5, told).passed(1.0, told)
     assert 50 < late.sends_per_s() < 60 < 140 < early.sends_per_s() < 180
-    assert late.held_share() > 0.99
+    assert late.wants_per_s() == pytest.approx(200)
 
 
 def test_who_joins_has_heard_nothing() -> None:
@@ -82,4 +83,12 @@ def test_the_model_agrees_with_devices(before_s: float, after_s: float) -> None:
 
 
 def test_unheld_is_a_rate_that_no_device_reaches() -> None:
-    assert fleet().passed(5, UNHELD_PER_S).held_share() == 0
+    assert fleet().passed(5, UNHELD_PER_S).sends_per_s() == pytest.approx(200)
+
+
+def test_who_does_not_listen_is_not_counted_twice() -> None:
+    """Half of the devices is deaf: told a quarter of their rate, the others send 25, the deaf ones still 100."""
+    held = msgspec.structs.replace(fleet().passed(60, 0.5), surplus_per_s=75.0)
+    assert held.sends_per_s() == pytest.approx(125)
+    assert held.wants_per_s() == pytest.approx(200)
+    assert msgspec.structs.replace(held, surplus_per_s=250.0).wants_per_s() == pytest.approx(300)

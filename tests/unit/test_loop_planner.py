@@ -65,7 +65,8 @@ def test_advice_names_each_class_and_its_dead_band_and_the_reason() -> None:
     }
     assert proposal is not None
     assert proposal.sentence == (
-        "Devices are asked to send less often (telemetry every 4 s) because data is 3 s old and Spark takes 50 msg/s."
+        "Devices are asked to send less often (door changes 3 times as large, telemetry every 4 s) because data is 3 s old "
+        "and Spark takes 50 msg/s."
     )
     reason = proposal.plan.actions[0].reason
     assert (reason.readings, reason.rule, reason.rejected) == (READINGS, "the rule", "another: no")
@@ -191,7 +192,7 @@ def test_in_shadow_a_change_is_said_once_and_holds_nobody() -> None:
     given, proposal = advised(Given(), FIRST, 0.0, acts=False)
     assert proposal is not None
     assert (proposal.acts, proposal.recorded) == (False, True)
-    assert (given.in_force(1.0), given.classes_in_force(1.0)) == (0.0, {})
+    assert (given.in_force(1.0), given.kept_to(1.0).classes) == (0.0, {})
     assert [advised(given, FIRST, float(second), acts=False)[1] for second in range(1, 60)] == [None] * 59
 
 
@@ -200,7 +201,7 @@ def test_who_may_act_again_tells_devices_what_was_only_a_shadow() -> None:
     given, proposal = advised(given, FIRST, 1.0)
     assert proposal is not None
     assert (proposal.acts, proposal.recorded) == (True, True)
-    assert given.classes_in_force(1.0) == {"alarm": 0.0, "telemetry": 4.0}
+    assert given.kept_to(1.0).classes == {"alarm": 0.0, "telemetry": 4.0}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_another_number_is_one_decision(wanted: int, running: int, change: str) 
 
 def test_a_number_that_runs_already_is_not_called_more_or_fewer() -> None:
     """One node was wanted, the second is still being emptied, and now two are wanted again."""
-    _, proposal = scaled(Scaled(instances=1, at_s=90.0), 2, 100.0, instances=2)
+    _, proposal = scaled(Scaled(instances=1, at_s=90.0, acted=True), 2, 100.0, instances=2)
     assert proposal is not None
     assert "2 run: fewer are wanted" not in proposal.sentence
     assert "2 run: more are wanted" not in proposal.sentence

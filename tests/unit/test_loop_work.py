@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tidegate.loop.monitors import Monitor, Work
+from tidegate.loop.monitors import Monitor, WorkAtLimit
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
 
 WINDOW_S = 3.0
@@ -38,7 +38,7 @@ def observed(
     )
 
 
-def fed(*observations: Observation) -> Work:
+def fed(*observations: Observation) -> WorkAtLimit:
     monitor = Monitor(WINDOW_S)
     for observation in observations:
         assert monitor.add(observation)
@@ -46,12 +46,12 @@ def fed(*observations: Observation) -> Work:
 
 
 def test_nothing_seen_is_nothing_claimed() -> None:
-    assert Monitor(WINDOW_S).work() == Work(None, 0.0, {})
+    assert Monitor(WINDOW_S).work() == WorkAtLimit(None, 0.0, {})
 
 
 def test_a_single_look_is_no_rate() -> None:
     found = fed(observed(0, node("a", 5_000, 10), gateways=(gateway("g", alarm=7),)))
-    assert found == Work(None, 0.0, {"alarm": 0.0})
+    assert found == WorkAtLimit(None, 0.0, {"alarm": 0.0})
 
 
 def test_an_idle_node_proves_nothing() -> None:

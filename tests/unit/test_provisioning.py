@@ -81,7 +81,7 @@ def test_a_ceiling_is_forgotten() -> None:
 
 def test_nodes_that_got_slower_meanwhile_are_no_ceiling() -> None:
     state = after(Provisioned(), demand=60, rate=10.0, instances=2, at_s=0)
-    state = after(state, demand=60, rate=5.0, instances=4, at_s=100)
+    state = after(state, demand=60, rate=5.0, instances=4, at_s=200)
     assert state.ceiling_per_s is None
 
 

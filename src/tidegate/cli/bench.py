@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.options import AsJson
+from tidegate.cli.options import AsJson, make_directory
 from tidegate.cli.report import Progress, Report, everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
 
@@ -47,8 +47,7 @@ def bench(
       tidegate bench crashes --out results/
     """
     benchmark = find(name)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     with everything_else_to_stderr(), Progress(f"bench {name}") as progress:
         report = benchmark(progress, out)
     print_report(report, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli.options import AsJson
+from tidegate.cli.options import AsJson, make_directory
 from tidegate.cli.report import Check, Progress, Report, everything_else_to_stderr, print_report, show
 from tidegate.model.errors import UserError
 
@@ -54,8 +54,7 @@ def reproduce(
     """
     names = [one for one in EXPERIMENTS if one not in NOT_IN_ALL] if name == ALL else [name]
     experiments = {one: find(one) for one in names}
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     reports = []
     for one, experiment in experiments.items():
         with everything_else_to_stderr(), Progress(f"reproduce {one}") as progress:

@@ -11,9 +11,8 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tidegate.cli.options import AsJson
+from tidegate.cli.options import AsJson, make_directory
 from tidegate.cli.report import Progress, Report, everything_else_to_stderr, print_report, rows_table, show
-from tidegate.model.errors import UserError
 from tidegate.sim import files
 from tidegate.sim.files import ScenarioFile
 from tidegate.sim.result import ClassResult, Result
@@ -53,8 +52,7 @@ def run(
     strategies = [_chosen(file, name) for name in policy] if policy else file.strategies or DEFAULT_STRATEGIES
     for strategy in strategies:  # a mistake in the last one is said before the first one runs
         check(file, strategy)
-    if out is not None:
-        _make(out)
+    make_directory(out)
     with everything_else_to_stderr(), Progress(f"simulate {file.name}") as progress:
         results = [_run_one(file, strategy, seed, progress) for strategy in strategies]
         if out is not None:
@@ -133,13 +131,6 @@ def _print(file: ScenarioFile, results: Sequence[Result], out: Path | None) -> N
     console.print(f"\n{CAPTION}", markup=False, highlight=False)
     if out is not None:
         console.print(f"Plots and all results are in {out}.", markup=False, highlight=False, soft_wrap=True)
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {directory} cannot be made ({error.strerror}): name a directory.") from None
 
 
 def _save(out: Path, file: ScenarioFile, results: Sequence[Result], command: str) -> None:

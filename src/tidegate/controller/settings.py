@@ -81,6 +81,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def _policy(self, classes: Sequence[DeviceClass]) -> registry.Built:
         options = {**MICRO_BATCHES.get(self.policy, {}), **self.options}
+        if self.policy == registry.COUPLED:
+            inner, scaler = options.get("policy_options", {}), options.get("autoscaler_options", {})
+            fitting = MICRO_BATCHES.get(str(options.get("policy", "gotin")), {})
+            options["policy_options"] = {**fitting, **inner} if isinstance(inner, dict) else inner
+            options["autoscaler_options"] = (
+                {"instances_max": self.nodes_max, **scaler} if isinstance(scaler, dict) else scaler
+            )
         given = options.get("provisioning", {})
         if self.policy == "adaptive" and isinstance(given, dict):
             options["provisioning"] = {"instances_max": self.nodes_max, **given}

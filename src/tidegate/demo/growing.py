@@ -88,7 +88,9 @@ def growth(act: Act, rows: pa.Table, empty_s: float) -> Growth:
     committed_s, arrived_s = (rows[name].to_numpy() for name in ("committed_s", "arrived_s"))
     flood = (arrived_s >= act.flood_from_s) & (arrived_s <= act.flood_to_s)
     starting = np.zeros(len(arrived_s), dtype=bool)
-    new = [span for span in act.nodes if span.started_s > act.began_s + 1.0]
+    # A node that was there from the beginning, and crashed, is no growth.
+    first = {span.name for span in act.nodes if span.started_s <= act.began_s + 1.0}
+    new = [span for span in act.nodes if span.name not in first]
     for span in new:
         until_s = span.working_s or span.ended_s or act.ended_s
         starting |= (committed_s >= span.started_s) & (arrived_s <= until_s)
@@ -103,7 +105,7 @@ def growth(act: Act, rows: pa.Table, empty_s: float) -> Growth:
         delay_s_p50_starting=_quantile(others, 0.5),
         empty_batch_s=round(empty_s, 4),
         nodes_started=sum(span.working_s is not None for span in new),
-        nodes_stopped=sum(span.ended_s is not None for span in act.nodes),
+        nodes_stopped=sum(span.ended_s is not None for span in new),
         interval_s_max=act.interval_s_max,
         interval_s_end=act.interval_s_end,
         acknowledged=act.acknowledged,

@@ -3,9 +3,10 @@
 import statistics
 
 from tidegate.cli.report import Check
-from tidegate.experiments.gotin_runs import ADAPTIVE, ORACLE
+from tidegate.experiments.gotin_runs import ADAPTIVE
 from tidegate.experiments.running import Row
 from tidegate.experiments.spread import grouped
+from tidegate.experiments.tuning import ORACLE
 
 PROCESSED_MIN = 0.97
 DELAY_S_MAX, DELAY_MAX_S_MAX = 0.5, 3.0

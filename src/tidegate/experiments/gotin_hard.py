@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tidegate.cli.report import Check, Progress, Report
 from tidegate.experiments import gotin_case, gotin_plots, gotin_runs, hard_cases, tuning
-from tidegate.experiments.gotin_runs import ADAPTIVE, ORACLE, QUICK_SEEDS
+from tidegate.experiments.gotin_runs import ADAPTIVE, QUICK_SEEDS
 from tidegate.experiments.running import Job, Row, run_all
 from tidegate.experiments.spread import grouped, spread
+from tidegate.experiments.tuning import ORACLE
 from tidegate.sim.scenario import Scenario, Strategy
 
 VS_ORACLE_MIN = 0.93
@@ -43,7 +44,6 @@ def strategies() -> list[Strategy]:
         Strategy(policy=NONE),
         Strategy(name="gotin", policy="gotin", options=published.options, overload=published.overload),
         *tuning.tuned_strategies(),
-        Strategy(policy=ORACLE),
     ]
 
 
@@ -72,10 +72,12 @@ def summary(rows: list[Row]) -> list[Row]:
 def recovery(row: Row, scenario: Scenario) -> Row:
     """When the data of one run is fresh again after the surge, and stays so, against when it has to be."""
     series = row["series"]
+    seconds = zip(series["at_s"], series["delay_s"], series["head_age_s"], series["departures"], strict=True)
     late = [
         at_s
-        for at_s, delay_s in zip(series["at_s"], series["delay_s"], strict=True)
-        if at_s > hard_cases.SURGE_AT_S and delay_s >= FRESH_S
+        for at_s, delay_s, head_age_s, departures in seconds
+        # Where nothing was served, what waits is as old as it is.
+        if at_s > hard_cases.SURGE_AT_S and (delay_s if departures else head_age_s) >= FRESH_S
     ]
     took_s = max(late, default=hard_cases.SURGE_AT_S) - hard_cases.SURGE_AT_S
     monitoring = scenario.monitoring

@@ -11,7 +11,7 @@ from tidegate.experiments.running import Job, Row, Tell, run_all
 from tidegate.experiments.spread import Spread, spread
 from tidegate.sim.scenario import Strategy
 
-ORACLE, ADAPTIVE, COUPLED_ADAPTIVE = "oracle", "adaptive", "adaptive, coupled"
+ADAPTIVE, COUPLED_ADAPTIVE = "adaptive", "adaptive, coupled"
 FIGURES = (
     "processed",
     "queue_length_mean",
@@ -27,8 +27,7 @@ QUICK_SEEDS = 2
 def strategies(share_percent: int) -> list[Strategy]:
     """The document's five, the oracle, the tuned ones, and ours with provisioning of its own."""
     instances = gotin_case.INSTANCES_MAX[share_percent]
-    found = [*gotin_case.published_strategies(instances), Strategy(policy=ORACLE)]
-    found += tuning.tuned_strategies()
+    found = [*gotin_case.published_strategies(instances), *tuning.tuned_strategies()]
     options: dict[str, Any] = dict(tuning.tuned()[ADAPTIVE].options)
     options["provisioning"] = {"instances_max": instances, "start_s": gotin_case.START_S}
     return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, instances=1)]

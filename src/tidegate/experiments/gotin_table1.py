@@ -69,5 +69,5 @@ def above(name: str, value: float, limit: float) -> Check:
 
 
 def _order(name: str, values: dict[str, float], expected: tuple[str, ...]) -> Check:
-    found = sorted(values, key=lambda one: -values[one])
+    found = sorted(values, key=lambda one: (-values[one], -expected.index(one)))  # a tie is not an order
     return Check.equal(name, " > ".join(found), " > ".join(expected))

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -21,8 +21,8 @@ from tidegate.sim.run import simulate
 from tidegate.sim.scenario import Scenario, Strategy
 
 KEPT_FILE = "runs.jsonl"
-# What an experiment needs of a series, beyond the figures of the whole run: queueing delay second by second.
-SERIES = ("at_s", "delay_s")
+# What an experiment needs of a series, beyond the figures of the whole run: how old data was, second by second.
+SERIES = ("at_s", "delay_s", "head_age_s", "departures")
 
 Row = dict[str, Any]
 Tell = Callable[[str], None]
@@ -65,7 +65,7 @@ def _run(missing: dict[str, Job], kept: dict[str, Row], tell: Tell, out: Path | 
     # Spawned, not forked: the progress line has a thread, and a fork would copy its lock as it happens to be.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_interrupts_to_the_parent)
-    file = None if out is None else (out / KEPT_FILE).open("ab")
+    file = None if out is None else _opened(out / KEPT_FILE)
     try:
         waiting = {pool.submit(_row, job): name for name, job in missing.items()}
         for done, future in enumerate(as_completed(waiting), start=1):
@@ -79,6 +79,14 @@ def _run(missing: dict[str, Job], kept: dict[str, Row], tell: Tell, out: Path | 
         pool.shutdown(wait=True, cancel_futures=True)
         if file is not None:
             file.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    """To append whole lines, also behind one that was cut off."""
+    cut_off = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+    file = path.open("ab")
+    file.write(b"\n" if cut_off else b"")
+    return file
 
 
 def _leave_interrupts_to_the_parent() -> None:

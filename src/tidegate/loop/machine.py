@@ -11,7 +11,7 @@ import msgspec
 from tidegate.control.send_rate.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
 from tidegate.loop import planner
 from tidegate.loop.events import Event, EventState
-from tidegate.loop.monitors import Monitor, Work
+from tidegate.loop.monitors import Monitor, WorkAtLimit
 from tidegate.loop.planner import Given, Proposal, Scaled, Spread
 from tidegate.model.decisions import Mode
 from tidegate.model.observations import Observation
@@ -68,7 +68,7 @@ class ControlLoop(Generic[State]):
             return Outcome(sample=self._sample(observation))
         routes, route = planner.route(self.state.routes, observation.brokers, self.state.phase)
         spread, moves = planner.spread(
-            self.state.spread, observation.nodes, self.state.scaled.instances, observation.at_s
+            self.state.spread, observation.nodes, self.state.scaled.in_force, observation.at_s
         )
         self.state = msgspec.structs.replace(self.state, routes=routes, spread=spread)
         proposals = [route, planner.move(moves, observation.nodes, self.state.phase)]
@@ -81,7 +81,8 @@ class ControlLoop(Generic[State]):
         """Analyse and plan for send rates and nodes: properties, event, policy, advice and scale."""
         readings = self._monitor.properties(self.state.given.in_force(now_s))
         overload = self._overload.step(self.state.overload, readings, observation.at_s)
-        seen = _seen(observation, readings, self._monitor.work(), now_s, overload=overload.active)
+        seen = _seen(observation, readings, self._monitor.work(), self.state.given.kept_to(now_s))
+        seen = msgspec.structs.replace(seen, at_s=now_s, overload=overload.active)
         policy_state, verdict = self._decide(seen, mode)
         acts = mode.send_rate != "shadow"
         given, advice = planner.advise(self.state.given, seen, verdict, readings, self._lifetime_s, acts=acts)
@@ -127,15 +128,15 @@ class ControlLoop(Generic[State]):
             demand_per_s=self.state.demand_per_s,
             instances=sum(node.ready for node in observation.nodes),
             instances_wanted=self.state.scaled.instances,
-            classes=self.state.given.classes_in_force(observation.at_s),
+            classes=self.state.given.kept_to(observation.at_s).classes,
         )
 
 
-def _seen(observation: Observation, readings: dict[str, float], work: Work, now_s: float, *, overload: bool) -> Seen:
+def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
     return Seen(
-        at_s=now_s,
+        at_s=observation.at_s,
         measured_at_s=observation.at_s,
-        overload=overload,
+        overload=False,
         waiting=observation.waiting,
         held=observation.held,
         head_age_s=observation.head_age_s,
@@ -150,4 +151,7 @@ def _seen(observation: Observation, readings: dict[str, float], work: Work, now_
             ClassSeen(name=name, devices=one.devices, arrival_per_s=work.classes_per_s.get(name, 0.0))
             for name, one in observation.classes.items()
         ),
+        interval_s=given.interval_s,
+        intervals_s=given.classes,
+        dead_bands=given.dead_bands,
     )

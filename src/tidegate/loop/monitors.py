@@ -35,7 +35,7 @@ class Worked(NamedTuple):
     publishes: dict[str, int] = {}  # noqa: RUF012 - never changed in place
 
 
-class Work(NamedTuple):
+class WorkAtLimit(NamedTuple):
     """The window's work at the limit. ``rate_per_instance`` is None where there was none: idle nodes prove nothing."""
 
     rate_per_instance: float | None
@@ -103,20 +103,20 @@ class Monitor:
             "interval_s": interval_s,
         }
 
-    def work(self) -> Work:
+    def work(self) -> WorkAtLimit:
         """What the nodes did at their limit within the window, and how much each class published."""
-        if not self._worked:
-            return Work(None, 0.0, {})
+        if not self._worked or self._last is None:
+            return WorkAtLimit(None, 0.0, {})
         first, last = self._worked[0], self._worked[-1]
         rows, seconds = last.limit_rows - first.limit_rows, last.limit_s - first.limit_s
         instances_s = last.instances_s - first.instances_s
         passed_s = last.at_s - first.at_s
-        return Work(
+        return WorkAtLimit(
             rate_per_instance=rows / seconds if rows > 0 and seconds > 0 else None,
             busy_share=min(1.0, seconds / instances_s) if instances_s > 0 else 0.0,
             classes_per_s={
-                name: (total - first.publishes.get(name, 0)) / passed_s if passed_s > 0 else 0.0
-                for name, total in last.publishes.items()
+                name: (last.publishes.get(name, 0) - first.publishes.get(name, 0)) / passed_s if passed_s > 0 else 0.0
+                for name in self._last.classes
             },
         )
 
@@ -134,9 +134,8 @@ class Monitor:
 
 def _worked(before: Worked | None, last: Observation | None, now: Observation) -> Worked:
     """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
-    publishes = {name: one.publishes for name, one in now.classes.items()}
     if before is None or last is None:
-        return Worked(now.at_s, publishes=dict.fromkeys(publishes, 0))
+        return Worked(now.at_s, publishes=dict.fromkeys(now.classes, 0))
     known = {node.name: node for node in last.nodes}
     rows, seconds = before.limit_rows, before.limit_s
     for node in now.nodes:
@@ -144,11 +143,13 @@ def _worked(before: Worked | None, last: Observation | None, now: Observation) -
         if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
             rows += node.limit_rows - was.limit_rows
             seconds += node.limit_s - was.limit_s
-    counted = {name: one.publishes for name, one in last.classes.items()}
-    grown = {
-        name: before.publishes.get(name, 0) + max(0, total - counted.get(name, total))
-        for name, total in publishes.items()
-    }
+    grown = dict(before.publishes)
+    counted = {gateway.name: gateway.classes for gateway in last.gateways}
+    for gateway in now.gateways:
+        for name, one in gateway.classes.items():
+            known_before = counted.get(gateway.name, {}).get(name)
+            more = max(0, one.publishes - known_before.publishes) if known_before is not None else 0
+            grown[name] = grown.get(name, 0) + more
     passed_s = now.at_s - last.at_s
     return Worked(now.at_s, rows, seconds, before.instances_s + passed_s * _working(now), grown)
 

@@ -48,12 +48,13 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     def _is_in_force(self, at_s: float) -> bool:
         return self.acted and at_s < self.renewed_at_s + self.lifetime_s
 
+    def kept_to(self, at_s: float) -> "Given":
+        """What devices keep to now: this, or nothing."""
+        return self if self._is_in_force(at_s) else Given()
+
     def in_force(self, at_s: float) -> float:
         """The interval that devices keep to now; 0 where they keep their default."""
-        return self.interval_s if self._is_in_force(at_s) else 0.0
-
-    def classes_in_force(self, at_s: float) -> dict[str, float]:
-        return self.classes if self._is_in_force(at_s) else {}
+        return self.kept_to(at_s).interval_s
 
     @property
     def holds_anybody(self) -> bool:
@@ -69,16 +70,20 @@ def advise(
         classes={name: _interval(rate) for name, rate in verdict.classes.items()},
         dead_bands=verdict.dead_bands,
     )
-    known = given if given.acted == acts else _told(given, seen.at_s)
+    known = given if given.acted == acts else given.kept_to(seen.at_s)
     if _is_same(known, wanted):
         if not acts or given.acted is not acts or not _renewal_due(given, seen.at_s):
             return given, None
         renewed = msgspec.structs.replace(given, renewed_at_s=seen.at_s)
         return renewed, _proposal(renewed, seen, verdict, readings, recorded=False)
     longest_s = max(wanted.interval_s, *wanted.classes.values(), 0.0)
+    lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
+    if not wanted.holds_anybody:
+        # Somebody may have heard the advice before it just now, and will not ask again sooner.
+        lifetime_s = max(lifetime_s, given.lifetime_s)
     given = msgspec.structs.replace(
         wanted,
-        lifetime_s=min(max(lifetime_s, LIFETIME_INTERVALS * longest_s), INTERVAL_S_MAX),
+        lifetime_s=min(lifetime_s, INTERVAL_S_MAX),
         acted=acts,
         decided_at_s=seen.at_s,
         renewed_at_s=seen.at_s,
@@ -88,13 +93,6 @@ def advise(
 
 def _interval(rate: float | None) -> float:
     return 0.0 if rate is None else min(1.0 / rate, INTERVAL_S_MAX)
-
-
-def _told(given: Given, at_s: float) -> Given:
-    """What devices keep to now, whoever may act from now on."""
-    if given.in_force(at_s) or given.classes_in_force(at_s):
-        return given
-    return Given()
 
 
 def _is_same(before: Given, after: Given) -> bool:
@@ -121,6 +119,8 @@ def _renewal_due(given: Given, at_s: float) -> bool:
     """A withdrawal is repeated for one lifetime; after that no lease of the advice before it can be left."""
     if not given.holds_anybody and at_s >= given.decided_at_s + given.lifetime_s:
         return False
+    if at_s < given.renewed_at_s:  # the clock went back: nobody knows how long ago that was
+        return True
     return at_s >= given.renewed_at_s + given.lifetime_s / 3
 
 
@@ -145,10 +145,15 @@ def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, fl
 
 
 class Scaled(msgspec.Struct, frozen=True, kw_only=True):
-    """How many processing nodes were asked for, and when; None where nobody scales."""
+    """How many processing nodes were asked for, when, and whether anybody was really asked; None: nobody scales."""
 
     instances: int | None = None
     at_s: float = 0.0
+    acted: bool = False
+
+    @property
+    def in_force(self) -> int | None:
+        return self.instances if self.acted else None
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,18 +172,19 @@ def scale(
     if wanted is None:
         return scaled, None
     running = seen.instances + seen.instances_starting
-    in_vain = running < wanted and seen.at_s - scaled.at_s >= REPEATED_S
-    if wanted == (running if scaled.instances is None else scaled.instances) and not in_vain:
-        return msgspec.structs.replace(scaled, instances=wanted), None
+    known = scaled.instances if scaled.instances is not None and scaled.acted == acts else running
+    in_vain = acts and running < wanted and not 0 <= seen.at_s - scaled.at_s < REPEATED_S
+    if wanted == known and not in_vain:
+        return msgspec.structs.replace(scaled, instances=wanted, acted=acts), None
     action = Action(
         kind="scale",
         arguments={"instances": wanted},
         reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
     )
-    return Scaled(instances=wanted, at_s=seen.at_s), Proposal(
+    return Scaled(instances=wanted, at_s=seen.at_s, acted=acts), Proposal(
         plan=Plan(event="demand changed", actions=(action,)),
         acts=acts,
-        recorded=True,
+        recorded=wanted != known,
         sentence=sentences.scaled(wanted, running, seen, verdict),
         phase=verdict.phase,
     )

@@ -8,7 +8,8 @@ from tidegate.model.view import seconds
 
 
 def advised(interval_s: float, classes: Mapping[str, float], seen: Seen, verdict: Verdict) -> str:
-    held = {name: one for name, one in classes.items() if one > 0}
+    held = {name: f"every {seconds(one)}" for name, one in classes.items() if one > 0}
+    held |= {name: f"changes {band:.2g} times as large" for name, band in verdict.dead_bands.items() if band > 1}
     if interval_s == 0 and not held:
         return f"Devices return to their default because {_calm(verdict)}."
     if verdict.phase == "recover":
@@ -18,7 +19,7 @@ def advised(interval_s: float, classes: Mapping[str, float], seen: Seen, verdict
     else:
         because = f"data is {seconds(seen.head_age_s)} old and Spark takes {verdict.capacity_per_s:,.0f} msg/s"
     if held:
-        each = ", ".join(f"{name} every {seconds(one)}" for name, one in sorted(held.items()))
+        each = ", ".join(f"{name} {what}" for name, what in sorted(held.items()))
         return f"Devices are asked to send less often ({each}) because {because}."
     who = f"{seen.devices:,} devices" if seen.devices else "Devices"
     return f"{who} are asked to send every {seconds(interval_s)} because {because}."
@@ -26,9 +27,11 @@ def advised(interval_s: float, classes: Mapping[str, float], seen: Seen, verdict
 
 def scaled(wanted: int, running: int, seen: Seen, verdict: Verdict) -> str:
     demand = seen.arrival_per_s if verdict.demand_per_s is None else verdict.demand_per_s
-    change = f"{running} run: {'more are' if wanted > running else 'fewer are'} wanted"
+    word = "more are wanted" if wanted > running else "fewer are wanted" if wanted < running else "all are wanted"
+    change = f"{running} run: {word}"
     each = f", one takes {seen.rate_per_instance:,.0f}" if seen.rate_per_instance else ""
-    return f"{wanted} processing nodes shall run ({change}) because devices want to send {demand:,.0f} msg/s{each}."
+    nodes = "processing node" if wanted == 1 else "processing nodes"
+    return f"{wanted} {nodes} shall run ({change}) because devices want to send {demand:,.0f} msg/s{each}."
 
 
 def moved(moves: Mapping[int, str]) -> str:

@@ -17,6 +17,7 @@ ADVICE_KEY = "advice"
 # A device subscribes to this topic to be advised. No broker ever sees it: gateways answer for it.
 ADVICE_TOPIC = "tidegate/advice"
 INTERVAL_S_MAX = 3600.0
+RATE_PER_S_MIN = 1.0 / INTERVAL_S_MAX  # who is told to be silent can never be told otherwise
 
 _Interval = Annotated[float, msgspec.Meta(ge=0, le=INTERVAL_S_MAX)]
 _DeadBand = Annotated[float, msgspec.Meta(ge=1, le=1e6)]

@@ -32,8 +32,8 @@ from typing import Annotated
 import msgspec
 
 from tidegate.control.send_rate.carry_over import even_share, queueing_delay_s, shared_verdict
-from tidegate.control.send_rate.gotin import RATE_PER_S_MIN
 from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.model.advice import RATE_PER_S_MIN
 
 
 class CreditsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

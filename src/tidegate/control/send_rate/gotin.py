@@ -42,10 +42,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from tidegate.control.send_rate.policy import Seen, Verdict
-from tidegate.model.advice import INTERVAL_S_MAX
+from tidegate.model.advice import RATE_PER_S_MIN
 
 Phase = Literal["idle", "protect", "recover"]
-RATE_PER_S_MIN = 1.0 / INTERVAL_S_MAX
 
 
 class GotinSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,8 +33,8 @@ from typing import Annotated
 import msgspec
 
 from tidegate.control.send_rate.carry_over import even_share, service_s, shared_verdict
-from tidegate.control.send_rate.gotin import RATE_PER_S_MIN
 from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.model.advice import RATE_PER_S_MIN
 
 WARM_UP_STEPS = 10
 DRIFT_RATIO, DRIFT_FACTOR = 2.0, 0.95

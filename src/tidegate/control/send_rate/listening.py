@@ -61,15 +61,21 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
         grown = (last - first) / (to_s - from_s) * (at_s - to_s)
         return round(last + max(-0.5 * last, min(0.5 * last, grown)))
 
+    def counted_mean(self) -> float:
+        """How many there were over the time that rates are counted over."""
+        return sum(devices for _, devices in self.counts) / len(self.counts) if self.counts else 0.0
+
+    def wants_per_s(self) -> float:
+        """What would be sent if nobody were held. Who does not listen sends now what others leave out: not twice."""
+        wanted = self.devices * self.demand_per_device
+        left_out = wanted - (self.sends_per_s() - self.surplus_per_s)
+        return wanted + max(0.0, self.surplus_per_s - left_out)
+
     def sends_per_s(self) -> float:
         """What arrives now, if the model is right."""
         return self.surplus_per_s + self.devices * sum(
             cohort.share * min(cohort.rate_per_s, self.demand_per_device) for cohort in self.cohorts
         )
-
-    def held_share(self) -> float:
-        """The share of the devices that keeps to less than its demand."""
-        return sum(cohort.share for cohort in self.cohorts if cohort.rate_per_s < 0.99 * self.demand_per_device)
 
     def counted(self, devices: int) -> "Listeners":
         """So many devices are there now; who is new keeps to its demand, who has left came from all cohorts alike."""

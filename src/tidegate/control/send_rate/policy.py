@@ -39,6 +39,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_instance: float | None = None
     busy_share: float = 0.0
     classes: tuple[ClassSeen, ...] = ()
+    # The advice in force: what devices keep to once they have heard it; 0 is their default. Shadow mode has none.
+    interval_s: float = 0.0
+    intervals_s: dict[str, float] = {}
+    dead_bands: dict[str, float] = {}
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

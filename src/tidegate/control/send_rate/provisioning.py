@@ -26,7 +26,8 @@ from typing import Annotated
 import msgspec
 
 HELPS_SHARE = 0.3
-COMPARED_S = 60.0
+COMPARED_S = 120.0
+KNOWN_S = 900.0
 TREND_S = 10.0
 # Evidence that a ceiling needs: the nodes worked nearly all the time.
 AT_LIMIT_SHARE = 0.9
@@ -81,16 +82,16 @@ def provision(
     recent = tuple(point for point in state.demands if at_s - TREND_S <= point[0] < at_s)
     state = msgspec.structs.replace(state, demands=(*recent, (at_s, demand_per_s)))
     if rate_per_instance is None or instances < 1:
-        return state
+        return state if instances + starting >= settings.instances_min else _at_least(state, settings.instances_min)
     state = _without_old_ceiling(state, settings, at_s)
-    if not starting and busy_share >= AT_LIMIT_SHARE:
+    if busy_share >= AT_LIMIT_SHARE:
         state = _compared(state, Taken(instances, rate_per_instance * instances, at_s))
     running = state.wanted if state.wanted is not None else instances + starting
     expected_per_s = demand_per_s + max(0.0, _trend(state.demands)) * settings.start_s
     best = _cheapest(settings, expected_per_s, _alone(state, rate_per_instance), state.ceiling_per_s)
     if best >= running:
         return msgspec.structs.replace(state, wanted=best, lower_since_s=None)
-    since_s = at_s if state.lower_since_s is None else state.lower_since_s
+    since_s = at_s if state.lower_since_s is None else min(at_s, state.lower_since_s)
     if at_s - since_s < settings.down_after_s:
         return msgspec.structs.replace(state, wanted=running, lower_since_s=since_s)
     return msgspec.structs.replace(state, wanted=best, lower_since_s=None)
@@ -124,12 +125,16 @@ def _cheapest(
 def _without_old_ceiling(state: Provisioned, settings: ProvisioningSettings, at_s: float) -> Provisioned:
     if state.ceiling_per_s is None or at_s - state.ceiling_at_s < settings.ceiling_s:
         return state
-    return msgspec.structs.replace(state, ceiling_per_s=None, taken=())
+    return msgspec.structs.replace(state, ceiling_per_s=None)
+
+
+def _at_least(state: Provisioned, instances: int) -> Provisioned:
+    return msgspec.structs.replace(state, wanted=max(instances, state.wanted or 0))
 
 
 def _compared(state: Provisioned, taken: Taken) -> Provisioned:
     """Note what was taken at the limit; a number of nodes that takes hardly more than a smaller one has a ceiling."""
-    others = tuple(one for one in state.taken if one.instances != taken.instances)
+    others = tuple(one for one in state.taken if one.instances != taken.instances and taken.at_s - one.at_s <= KNOWN_S)
     state = msgspec.structs.replace(state, taken=(*others, taken))
     fewer = [one for one in others if one.instances < taken.instances and taken.at_s - one.at_s <= COMPARED_S]
     if not fewer:

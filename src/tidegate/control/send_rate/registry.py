@@ -46,7 +46,9 @@ def build(
     """The policy of that name. Options that it does not know are refused by name."""
     if name == COUPLED:
         return _coupled(options, default_rate_per_s, classes)
-    settings_type, make = _find(name, POLICIES, "policy")
+    if name not in POLICIES:
+        raise UserError(f"There is no policy {name!r}: choose one of {', '.join(sorted(NAMES))}.")
+    settings_type, make = POLICIES[name]
     fleet = {"default_rate_per_s": default_rate_per_s, "classes": tuple(classes)}
     known = {field.name for field in msgspec.structs.fields(settings_type)}
     given = {key: value for key, value in fleet.items() if key in known}
@@ -60,7 +62,10 @@ def _coupled(options: Mapping[str, Any], default_rate_per_s: float, classes: Seq
     if chosen.policy == COUPLED:
         raise UserError(f"Policy {COUPLED}: its option policy is {COUPLED} itself: name a send-rate policy.")
     inner = build(chosen.policy, chosen.policy_options, default_rate_per_s=default_rate_per_s, classes=classes)
-    scaler_type, make = _find(chosen.autoscaler, AUTOSCALERS, "autoscaler")
+    if chosen.autoscaler not in AUTOSCALERS:
+        known = ", ".join(sorted(AUTOSCALERS))
+        raise UserError(f"There is no autoscaler {chosen.autoscaler!r}: choose one of {known}.")
+    scaler_type, make = AUTOSCALERS[chosen.autoscaler]
     autoscaler = make(settings_of(scaler_type, chosen.autoscaler_options, f"autoscaler {chosen.autoscaler}"))
     return Coupled(CoupledSettings(mode=chosen.mode), inner, autoscaler)
 
@@ -78,9 +83,3 @@ def settings_of(kind: Any, options: Mapping[str, Any], what: str) -> Any:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _find(name: str, known: Mapping[str, Any], what: str) -> Any:
-    if name not in known:
-        raise UserError(f"There is no {what} {name!r}: choose one of {', '.join(sorted(known))}.")
-    return known[name]

@@ -11,12 +11,14 @@ thought to take, they were thought too little of.
 
 * The a_c follow y = sum_c f_c a_c by recursive least squares with forgetting (time constant ``forget_s``): with one
   class that is a running mean; with several, a mixture that changes tells them apart. A constant mixture cannot, and
-  need not. The covariance is bounded by ``DOUBT_MAX``, else it would grow without bound while nothing new is seen.
+  need not. The covariance is kept between ``DOUBT_MIN`` (else nothing would ever be learnt again) and ``DOUBT_MAX``
+  (else it would grow without bound while nothing new is seen).
 * Classes whose relative cost is given share one unknown, so that nothing has to be learnt twice.
 * A jump (a node halves its speed, an external service slows all) is not noise: a fast mean of y over its prediction
   that is off by more than ``PARTING`` deviations scales all a_c at once. So old truths are forgotten within seconds,
-  and noise is averaged over half a minute. The deviation is never taken for less than 2 %.
-* a_c stays within a factor 100 of the mean: one odd measurement must not make a class free.
+  and noise is averaged. The deviation is never taken for less than 2 %, and one measurement counts for no more than a
+  factor ``RATIO_MAX``: a stall must not drown what comes after it.
+* a_c stays within a factor 100 of what was measured last: one odd measurement must not make a class free.
 """
 
 import math
@@ -25,10 +27,13 @@ from collections.abc import Mapping
 import msgspec
 
 FAST_S = 2.5
-PARTING = 2.5
+PARTING = 3.5
 DEVIATION_MIN, DEVIATION_FIRST = 0.02, 0.1
-DOUBT_FIRST, DOUBT_MAX = 4.0, 25.0
+DOUBT_FIRST, DOUBT_MIN, DOUBT_MAX = 4.0, 1e-3, 25.0
 SPREAD_MAX = 100.0
+RATIO_MAX = 4.0
+# A pause says nothing new, however long it was: it makes what was known no more doubtful than so many time constants.
+PAUSES_MAX = 3.0
 # Between a nanosecond and eleven days: beyond that a figure is a broken sensor's, and would drown all others.
 SECONDS_MIN, SECONDS_MAX = 1e-9, 1e6
 GIVEN = ""  # the unknown that all classes of given cost share
@@ -80,7 +85,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         expected = sum(share * known.seconds[name] for share, name in zip(seen, names, strict=True))
         known = known._after_jump(found_s / expected, passed_s)
         expected = sum(share * known.seconds[name] for share, name in zip(seen, names, strict=True))
-        gains, doubt = _least_squares(known.doubt, seen, math.exp(-passed_s / forget_s))
+        gains, doubt = _least_squares(known.doubt, seen, math.exp(-min(passed_s / forget_s, PAUSES_MAX)))
         seconds = {
             name: known.seconds[name] + gain * (found_s - expected) for name, gain in zip(names, gains, strict=True)
         }
@@ -107,6 +112,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     def _after_jump(self, ratio: float, passed_s: float) -> "Work":
         gain = 1.0 - math.exp(-passed_s / FAST_S)
+        ratio = min(RATIO_MAX, max(1.0 / RATIO_MAX, ratio))
         fast = self.ratio + gain * (ratio - self.ratio)
         deviation = self.deviation + gain / 4 * (abs(ratio - fast) - self.deviation)
         if abs(fast - 1.0) <= PARTING * max(deviation, DEVIATION_MIN):
@@ -133,6 +139,7 @@ def _least_squares(doubt: Matrix, seen: list[float], remembered: float) -> tuple
     scale = remembered + sum(leaning[row] * seen[row] for row in size)
     gains = [one / scale for one in leaning]
     left = [[(doubt[row][column] - gains[row] * leaning[column]) / remembered for column in size] for row in size]
-    largest = max(left[place][place] for place in size)
-    shrink = min(1.0, DOUBT_MAX / largest) if largest > 0 else 1.0
+    for place in size:
+        left[place][place] = max(left[place][place], DOUBT_MIN)
+    shrink = min(1.0, DOUBT_MAX / max(left[place][place] for place in size))
     return gains, tuple(tuple(one * shrink for one in row) for row in left)
