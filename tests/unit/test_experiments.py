@@ -10,7 +10,7 @@ import pytest
 from tidegate.cli.report import Check
 from tidegate.experiments import gotin_case, gotin_fig5, gotin_hard, gotin_runs, gotin_table1, hard_cases, tuning
 from tidegate.experiments.gotin_checks import adaptive_checks
-from tidegate.experiments.running import KEPT_FILE, Job, Row, run_all
+from tidegate.experiments.running import KEPT_FILE, SERIES, Job, Row, run_all
 from tidegate.experiments.spread import spread
 from tidegate.sim.run import check, simulate
 from tidegate.sim.scenario import Load, Scenario, Service, Strategy
@@ -82,7 +82,7 @@ def test_a_run_that_was_cut_off_is_run_again_and_everything_is_kept_then(tmp_pat
     rows = run_all([JOB, cut, missing], told.append, tmp_path)
     assert rows[0] == first
     expected = simulate(cut.scenario, cut.strategy, cut.seed)
-    assert rows[1] == expected.row() | {"series": {"at_s": expected.series.at_s, "delay_s": expected.series.delay_s}}
+    assert rows[1] == expected.row() | {"series": {name: getattr(expected.series, name) for name in SERIES}}
     assert rows[2]["seed"] == 3
     assert told == ["2 of 3 runs", "3 of 3 runs"]
     told.clear()
@@ -213,7 +213,7 @@ def table1_rows(**changes: dict[str, float]) -> list[Row]:
     """The published figures, and ours a little better than them, at two shares and two seeds."""
     ours = {"processed": 6000.0, "delay_mean_s": 0.4, "delay_max_s": 2.0, "instances_mean": 3.5}
     figures: dict[str, dict[str, float]] = dict(gotin_runs.published())
-    for name in (gotin_runs.ADAPTIVE, gotin_runs.COUPLED_ADAPTIVE, gotin_runs.ORACLE):
+    for name in (gotin_runs.ADAPTIVE, gotin_runs.COUPLED_ADAPTIVE, tuning.ORACLE):
         figures[name] = figures["state-aware"] | ours
     return [
         {"strategy": name, "share_percent": share, "seed": seed, "delay_all_mean_s": one["delay_mean_s"]}
@@ -336,9 +336,16 @@ def test_a_late_recovery_of_one_seed_fails() -> None:
 
 def surged(delays_s: dict[float, float]) -> Row:
     seconds = [float(second) for second in range(1, 161)]
-    series = {"at_s": seconds, "delay_s": [delays_s.get(second, 0.1) for second in seconds]}
+    ages_s = [delays_s.get(second, 0.1) for second in seconds]
+    series = {"at_s": seconds, "delay_s": ages_s, "head_age_s": [9.0] * 160, "departures": [1] * 160}
     row: dict[str, Any] = {"scenario": "surge", "seed": 101, "interval_max_s": 1.5, "delay_max_s": 4.0}
     return row | {"series": series}
+
+
+def test_a_second_in_which_nothing_is_served_is_as_old_as_what_waits() -> None:
+    row = surged({})
+    row["series"]["departures"][109] = 0
+    assert gotin_hard.recovery(row, hard_cases.surge(0.0, 0.0))["recovered_after_s"] == 10.0
 
 
 @pytest.mark.parametrize(

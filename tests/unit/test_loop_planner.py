@@ -65,8 +65,8 @@ def test_advice_names_each_class_and_its_dead_band_and_the_reason() -> None:
     }
     assert proposal is not None
     assert proposal.sentence == (
-        "Devices are asked to send less often (door changes 3 times as large, telemetry every 4 s) because data is 3 s old "
-        "and Spark takes 50 msg/s."
+        "Devices are asked to send less often (door changes 3 times as large, telemetry every 4 s) because data is "
+        "3 s old and Spark takes 50 msg/s."
     )
     reason = proposal.plan.actions[0].reason
     assert (reason.readings, reason.rule, reason.rejected) == (READINGS, "the rule", "another: no")

@@ -45,7 +45,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 RANGES: dict[str, dict[str, Range]] = {
-    "oracle": {"horizon_s": Range(1.0, 20.0, True), "utilisation": Range(0.9, 1.02)},
+    "oracle": {"horizon_s": Range(1.0, 20.0, True), "utilisation": Range(0.9, 1.0)},
     "gotin": {
         "k_protect": Range(0.5, 0.99),
         "k_recover": Range(1.01, 2.0),
@@ -107,7 +107,7 @@ def strategy(policy: str, options: dict[str, float], name: str = "") -> Strategy
 
 
 def tuned_strategies() -> list[Strategy]:
-    """Every policy with what tuning found, the oracle last; gotin not under its own name, which is the published one."""
+    """Every policy with what tuning found, the oracle last. The name gotin is for the published one."""
     names = {"gotin": "gotin, tuned"}
     order = sorted(tuned().items(), key=lambda one: one[0] == ORACLE)
     return [strategy(policy, found.options, names.get(policy, policy)) for policy, found in order]

@@ -9,8 +9,6 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from tidegate.control.send_rate import registry
 from tidegate.control.send_rate.policy import Seen, SendRatePolicy, Verdict
 from tidegate.model.errors import UserError
@@ -29,11 +27,9 @@ def build(scenario: Scenario, strategy: Strategy) -> SendRatePolicy[Any]:
         if strategy.options:
             raise UserError(f"Policy {strategy.policy} takes no options: give it a settings_type, or leave them out.")
         return OwnPolicy(strategy.policy, kind)
-    known = {field.name for field in msgspec.structs.fields(settings_type)}
-    told = {"default_rate_per_s": default_rate_per_s, "classes": classes}
-    settings = registry.settings_of(settings_type, strategy.options, f"policy {strategy.policy}")
-    untold = {key: value for key, value in told.items() if key in known and key not in strategy.options}
-    return OwnPolicy(strategy.policy, kind, msgspec.structs.replace(settings, **untold))
+    what = f"policy {strategy.policy}"
+    settings = registry.settings_for(settings_type, strategy.options, what, default_rate_per_s, classes)
+    return OwnPolicy(strategy.policy, kind, settings)
 
 
 class OwnPolicy:

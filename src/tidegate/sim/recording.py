@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from tidegate.model.errors import UserError
 from tidegate.sim.scenario import Replay
@@ -40,6 +37,10 @@ def load(replay: Replay, classes: Sequence[str]) -> Recording:
 
 
 def _columns(replay: Replay) -> dict[str, list[Any]]:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and most scenarios replay nothing
+    import pyarrow.csv  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+
     path = Path(replay.file)
     try:
         table = pa.parquet.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path)

@@ -86,6 +86,7 @@ class AdaptiveState(msgspec.Struct, frozen=True, kw_only=True):
     bands: dict[str, Band] = {}
     backlogs: tuple[tuple[float, float], ...] = ()  # of the last interval in force: when, seconds of work
     probe: float = 0.0
+    instances: int = 0  # seen last
     working: float = 0.0  # nodes that are counted on; the last ones while none is there
     provisioned: Provisioned = Provisioned()
 
@@ -94,6 +95,7 @@ class Adaptive:
     def __init__(self, settings: AdaptiveSettings) -> None:
         self._settings = settings
         self._classes = {one.name: one for one in settings.classes}
+        self._driven = {one.name for one in settings.classes if one.event_driven}
         self._costs = {one.name: one.cost for one in settings.classes if one.cost is not None}
 
     @property
@@ -108,7 +110,8 @@ class Adaptive:
         names = devices_by_class(seen)
         own_rates = {name: self._default_rate(name) for name in names}
         work = self._learnt(state.work, seen, passed_s)
-        fleet = state.fleet.moved_on(seen, own_rates, {name: _in_force(seen, name) for name in names}, passed_s)
+        told = {name: self._in_force(state, seen, name) for name in names}
+        fleet = state.fleet.moved_on(seen, own_rates, told, passed_s, self._driven)
         state = msgspec.structs.replace(
             state,
             at_s=seen.at_s,
@@ -116,6 +119,7 @@ class Adaptive:
             fleet=fleet.noted(seen.at_s, work, self._costs),
             working=self._working(state.working, seen.instances, passed_s),
         )
+        state = self._under_ceiling(state, seen.instances)
         state = self._provisioned(state, seen)
         if not work.is_known or state.working <= 0:
             return self._unheld(state, "no evidence")
@@ -127,6 +131,16 @@ class Adaptive:
     def _default_rate(self, name: str) -> float:
         interval_s = self._class(name).default_interval_s
         return self._settings.default_rate_per_s if interval_s is None else 1.0 / interval_s
+
+    def _in_force(self, state: AdaptiveState, seen: Seen, name: str) -> float:
+        """The rate that devices of a class keep to once they have heard."""
+        if name in self._driven:
+            before = state.fleet.classes.get(name)
+            demand = before.demand_per_device if before is not None else self._default_rate(name)
+            band = seen.dead_bands.get(name, 1.0)
+            return dead_bands.rate(demand, band) if band > 1.0 else UNHELD_PER_S
+        interval_s = _interval_s(seen, name)
+        return 1.0 / interval_s if interval_s > 0 else UNHELD_PER_S
 
     # -- what is known
 
@@ -148,6 +162,16 @@ class Adaptive:
         if instances <= before or before == 0 or self._settings.ramp_s == 0:
             return float(instances)
         return before + (1.0 - math.exp(-passed_s / self._settings.ramp_s)) * (instances - before)
+
+    def _under_ceiling(self, state: AdaptiveState, instances: int) -> AdaptiveState:
+        """Nodes that share a bottleneck are slower the more they are: another number of them works at another speed."""
+        provisioned, before = state.provisioned, state.instances
+        state = msgspec.structs.replace(state, instances=instances)
+        if provisioned.ceiling_per_s is None or not before or not instances or before == instances:
+            return state
+        per_node = 1.0 / state.work.mixed(state.fleet.demand_per_s(), self._costs)
+        expected = provisioning.together_per_s(provisioned, instances, per_node)
+        return msgspec.structs.replace(state, work=state.work.scaled(instances * per_node / expected))
 
     def _provisioned(self, state: AdaptiveState, seen: Seen) -> AdaptiveState:
         demand = state.fleet.demand_per_s()
@@ -238,7 +262,7 @@ class Adaptive:
                 told[name] = UNHELD_PER_S
                 continue
             told[name] = max(share, RATE_PER_S_MIN)
-            if kind.event_driven:
+            if name in self._driven:
                 bands[name] = self._band(state, seen, name, told[name])
         state = msgspec.structs.replace(state, told=told, bands=bands)
         rule = (
@@ -257,7 +281,7 @@ class Adaptive:
             demand=one.demand_per_device,
             wanted=wanted,
             measured=arrived / one.devices if one.devices else 0.0,
-            pause_s=seen.at_s - seen.measured_at_s + 2.0 * RATE_S + 1.0 / wanted,
+            pause_s=seen.at_s - seen.measured_at_s + 2.0 * RATE_S,
         )
 
     def _unheld(self, state: AdaptiveState, phase: str) -> tuple[AdaptiveState, Verdict]:
@@ -282,9 +306,7 @@ class Adaptive:
             capacity_per_s=capacity / state.work.mixed(demand, self._costs) if known else None,
             demand_per_s=sum(demand.values()),
             instances=state.provisioned.wanted if scales else None,
-            classes={
-                name: rate for name, rate in rates.items() if name != UNNAMED and not self._class(name).event_driven
-            },
+            classes={name: rate for name, rate in rates.items() if name != UNNAMED and name not in self._driven},
             dead_bands={name: band.width for name, band in state.bands.items() if band.width > 1.0},
             rule=rule,
             rejected=rejected,
@@ -302,12 +324,6 @@ class Adaptive:
 def _interval_s(seen: Seen, name: str) -> float:
     """The advised interval in force for a class; 0 where there is none."""
     return seen.intervals_s.get(name, seen.interval_s)
-
-
-def _in_force(seen: Seen, name: str) -> float:
-    """The rate that devices of a class keep to once they have heard."""
-    interval_s = _interval_s(seen, name)
-    return 1.0 / interval_s if interval_s > 0 else UNHELD_PER_S
 
 
 def _longest_s(seen: Seen) -> float:

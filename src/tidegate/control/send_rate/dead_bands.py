@@ -36,5 +36,10 @@ def widened(before: Band | None, *, at_s: float, demand: float, wanted: float, m
     return Band(_bounded(before.width * step), at_s)
 
 
+def rate(demand: float, width: float) -> float:
+    """What a device sends under this band, if what it measures is a random walk."""
+    return demand / width**2
+
+
 def _bounded(width: float) -> float:
     return min(BAND_MAX, max(1.0, width))

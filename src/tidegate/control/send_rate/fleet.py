@@ -9,11 +9,13 @@ Corrections, both with the time constant ``DEMAND_S``:
 
 * Where the model says that nobody was held when it was measured, what arrived is the class's own demand.
 * Where somebody was, what arrived beyond the model is the surplus of devices that do not listen. It is not a demand of
-  its own: as much of it as those devices were asked to leave out is in the class's demand already.
+  its own: as much of it as those devices were asked to leave out is in the class's demand already. Event-driven classes
+  have none: what a wider dead band brings is not known beforehand, and their band follows what arrives.
 """
 
 import math
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -43,16 +45,23 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     trail: tuple[Flow, ...] = ()
 
     def moved_on(
-        self, seen: Seen, own_rates: Mapping[str, float], told: Mapping[str, float], passed_s: float
+        self,
+        seen: Seen,
+        own_rates: Mapping[str, float],
+        told: Mapping[str, float],
+        passed_s: float,
+        driven: AbstractSet[str],
     ) -> "Fleet":
-        """``own_rates`` is what a device of each class sends before more is known, ``told`` the rate in force."""
+        """``own_rates`` is what a device of each class sends before more is known, ``told`` the rate in force;
+        ``driven`` classes are event-driven."""
         arrivals, classes = arrivals_per_s(seen), {}
         for name, devices in devices_by_class(seen).items():
             before = self.classes.get(name, Listeners(demand_per_device=own_rates[name]))
             one = before.passed(passed_s, told.get(name, UNHELD_PER_S)).looked_at(seen.measured_at_s, devices)
             one = one.counted(one.expected(seen.at_s))
             expected = self._expected_per_s(name, seen.measured_at_s)
-            classes[name] = _corrected(one, arrivals.get(name, 0.0), expected, passed_s)
+            one = _corrected(one, arrivals.get(name, 0.0), expected, passed_s)
+            classes[name] = msgspec.structs.replace(one, surplus_per_s=0.0) if name in driven else one
         return Fleet(classes=classes, trail=self.trail)
 
     def noted(self, at_s: float, work: Work, costs: Mapping[str, float]) -> "Fleet":

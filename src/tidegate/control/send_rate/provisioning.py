@@ -103,6 +103,12 @@ def _trend(demands: tuple[tuple[float, float], ...]) -> float:
     return (last - first) / (to_s - from_s) if to_s - from_s >= TREND_S / 3 else 0.0
 
 
+def together_per_s(state: Provisioned, instances: int, rate_per_instance: float) -> float:
+    """What so many nodes take together, under the ceiling where there is one."""
+    taken = instances * _alone(state, rate_per_instance)
+    return taken if state.ceiling_per_s is None else min(taken, state.ceiling_per_s)
+
+
 def _alone(state: Provisioned, rate_per_instance: float) -> float:
     """What one node takes where it does not wait for the others: under a ceiling, the best that any number showed."""
     if state.ceiling_per_s is None:

@@ -49,11 +49,7 @@ def build(
     if name not in POLICIES:
         raise UserError(f"There is no policy {name!r}: choose one of {', '.join(sorted(NAMES))}.")
     settings_type, make = POLICIES[name]
-    fleet = {"default_rate_per_s": default_rate_per_s, "classes": tuple(classes)}
-    known = {field.name for field in msgspec.structs.fields(settings_type)}
-    given = {key: value for key, value in fleet.items() if key in known}
-    settings = settings_of(settings_type, options, f"policy {name}")
-    policy: Built = make(msgspec.structs.replace(settings, **{key: given[key] for key in given if key not in options}))
+    policy: Built = make(settings_for(settings_type, options, f"policy {name}", default_rate_per_s, classes))
     return policy
 
 
@@ -68,6 +64,16 @@ def _coupled(options: Mapping[str, Any], default_rate_per_s: float, classes: Seq
     scaler_type, make = AUTOSCALERS[chosen.autoscaler]
     autoscaler = make(settings_of(scaler_type, chosen.autoscaler_options, f"autoscaler {chosen.autoscaler}"))
     return Coupled(CoupledSettings(mode=chosen.mode), inner, autoscaler)
+
+
+def settings_for(
+    kind: Any, options: Mapping[str, Any], what: str, default_rate_per_s: float, classes: Sequence[DeviceClass]
+) -> Any:
+    """A policy's settings from options, told what is known about the devices where it asks for that."""
+    known = {field.name for field in msgspec.structs.fields(kind)}
+    told = {"default_rate_per_s": default_rate_per_s, "classes": tuple(classes)}
+    untold = {key: value for key, value in told.items() if key in known and key not in options}
+    return msgspec.structs.replace(settings_of(kind, options, what), **untold)
 
 
 def settings_of(kind: Any, options: Mapping[str, Any], what: str) -> Any:

@@ -67,6 +67,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
             return sum(self.of(name, costs) for name in rates) / len(rates) if rates else self.of(GIVEN, costs)
         return sum(rate * self.of(name, costs) for name, rate in rates.items()) / total
 
+    def scaled(self, factor: float) -> "Work":
+        """Every message takes so many times the work."""
+        return msgspec.structs.replace(
+            self, seconds={name: one * factor for name, one in self.seconds.items()}, ratio=1.0
+        )
+
     def learnt(
         self,
         found_s: float,
