@@ -298,7 +298,7 @@ def hard_table(**changes: dict[str, float]) -> list[Row]:
 
 
 def recovered(took_s: float) -> Row:
-    return {"surge": "surge", "seed": 101, "recovered_after_s": took_s, "allowed_s": 12.0}
+    return {"surge": "surge", "noise": 0.0, "seed": 101, "recovered_after_s": took_s, "allowed_s": 12.0}
 
 
 @pytest.mark.parametrize(

@@ -105,3 +105,11 @@ def test_what_waits_for_the_next_trigger_is_at_the_limit_meanwhile() -> None:
     for batch in (1, 2, 3):
         board.progressed(report(batch, latest=(300, 201)))
     assert document(board)["limit"] == {"rows": 1000, "seconds": 2.0}
+
+
+def test_a_small_batch_that_left_something_was_not_cut_short_by_the_limit() -> None:
+    """A slice that is on its way leaves rows behind, too."""
+    board = ProgressBoard("node-1", rows_max=1000)
+    for batch, rows in enumerate([800, 499, 500], start=1):
+        board.progressed(report(batch, rows=rows, latest=(300, 201)))
+    assert document(board)["limit"] == {"rows": 500, "seconds": 0.4}

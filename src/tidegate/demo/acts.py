@@ -24,6 +24,7 @@ from tidegate.model.view import Sample, View, is_ageing, state_of
 
 LOOK_S = 0.25
 DRAIN_S_MAX = 90.0
+SETTLE_S_MAX = 10.0
 EMPTY = 20
 DECISIONS_SHOWN = 6
 
@@ -115,8 +116,17 @@ class Stage:
             interval_s_end=noted.interval_s_end,
             fleet=fleet.summary(),
             nodes=tuple(noted.nodes),
-            **ledger_of(Path(self.chain.installation.tables), acks),
+            **self._ledger(acks),
         )
+
+    def _ledger(self, acks: Path) -> dict[str, int]:
+        """What was acknowledged a moment ago may still be on its way: it is lost only if it does not arrive."""
+        deadline_s = time.monotonic() + SETTLE_S_MAX
+        while True:
+            found = ledger_of(Path(self.chain.installation.tables), acks)
+            if found["lost"] == 0 or time.monotonic() > deadline_s:
+                return found
+            time.sleep(LOOK_S)
 
     def _follow(self, fleet: Fleet, cues: list[Cue], seconds_max: float) -> "_Noted":
         """Look and tell until the fleet has ended and everything it sent is in the tables."""

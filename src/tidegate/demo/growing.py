@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tidegate.brokers.settings import BrokerSettings
 from tidegate.cli.report import Check, Report
 from tidegate.demo import empty_batches
 from tidegate.demo.acts import Cue, Stage
@@ -21,6 +22,7 @@ from tidegate.local.chain import Chain
 from tidegate.settings import Settings
 
 DELAY_VS_EMPTY_BATCH_MAX = 3.0
+SLICES = 4  # two for each node; every slice costs the broker something, and all of them share a small machine
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +49,7 @@ class Growing(Performance):
     def _chain(self, directory: Path) -> Chain:
         return Chain(
             directory,
-            Settings(),
+            Settings(broker=BrokerSettings(slices=SLICES)),
             self._story.say,
             nodes_max=GROWING_NODES_MAX,
             controllers=self._controllers,

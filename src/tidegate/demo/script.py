@@ -45,13 +45,19 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
 # For a chain that grows. What a node takes is bounded by how many records it takes at a time, and how often: so its
 # batches stay short, two nodes on one small machine take twice as much, and the flood is more than both of them take.
-GROWING_NODE = {"COST_US_PER_RECORD": "500", "ROWS_PER_BATCH_MAX": "80", "TRIGGER_MS": "350", "LEASE_S": "2"}
+GROWING_NODE = {
+    "MASTER": "local[1]",
+    "COST_US_PER_RECORD": "500",
+    "ROWS_PER_BATCH_MAX": "60",
+    "TRIGGER_MS": "300",
+    "LEASE_S": "2",
+}
 GROWING_CONTROLLER = {
     **CONTROLLER,
     "POLICY": "adaptive",
-    "OPTIONS": "{standing_s = 0.5, provisioning = {start_s = 15.0, down_after_s = 5.0}}",
+    "OPTIONS": "{standing_s = 0.15, utilisation = 0.9, provisioning = {start_s = 15.0, down_after_s = 5.0}}",
 }
-GROWING = Script(calm_devices=40, flood_devices=300, flood_s=60.0, after_s=25.0)
+GROWING = Script(calm_devices=20, flood_devices=220, flood_s=60.0, after_s=25.0)
 GROWING_NODES_MAX = 2
 
 

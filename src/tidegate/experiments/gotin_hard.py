@@ -16,6 +16,7 @@ VS_ORACLE_MIN = 0.93
 BEATS_SHARE_MIN = 0.5
 FRESH_S = 0.5
 CONTROL_PERIODS = 3
+# How late and how wrong views are. The bound says nothing about noise: with it, recoveries are reported, not checked.
 SURGES = ((0.0, 0.0), (5.0, 0.0), (5.0, 0.2))
 NONE = "none"
 
@@ -84,6 +85,7 @@ def recovery(row: Row, scenario: Scenario) -> Row:
     allowed_s = monitoring.delay_s + row["interval_max_s"] + CONTROL_PERIODS * monitoring.period_s
     return {
         "surge": row["scenario"],
+        "noise": monitoring.noise,
         "seed": row["seed"],
         "recovered_after_s": round(took_s, 2),
         "allowed_s": round(allowed_s, 2),
@@ -105,7 +107,8 @@ def checks(table: list[Row], recoveries: list[Row]) -> list[Check]:
         ]
         beats.append(ours["processed"] > gotin["processed"] and ours["delay_all_mean_s"] < gotin["delay_all_mean_s"])
     found.append(Check.at_least("hard_beats_gotin", round(statistics.fmean(beats), 3), BEATS_SHARE_MIN))
-    for surge, own in grouped(recoveries, lambda row: row["surge"]).items():
+    exact = [row for row in recoveries if row["noise"] == 0]
+    for surge, own in grouped(exact, lambda row: row["surge"]).items():
         late = [row["seed"] for row in own if row["recovered_after_s"] > row["allowed_s"]]
         found.append(Check.equal(f"surge_recovery_ok[{surge}]", not late, True))
     return found

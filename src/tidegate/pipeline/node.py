@@ -52,7 +52,7 @@ class Node:
         self._installation = Installation.load(state)
         self._stopping = threading.Event()
         self._lease_lost = threading.Event()
-        self._board = ProgressBoard(settings.name, settings.trigger_ms / 1e3)
+        self._board = ProgressBoard(settings.name, settings.trigger_ms / 1e3, settings.rows_per_batch_max)
         self._failure: BaseException | None = None
         self._was_ready = False
         self._control = Wire(self._installation.control_urls, name=f"{settings.name}-sink")

@@ -14,6 +14,7 @@ from tidegate.pipeline.writing import TaskResult
 LONG_BATCH_S = 1.0
 # A long batch that is slower than this share of the one before it was held up by something; the next one will tell.
 HELD_UP_SHARE = 0.5
+FULL_SHARE = 0.5
 
 Offsets = dict[str, list[int]]
 
@@ -26,8 +27,9 @@ class LimitCounter:
     waiting by a batch that is shorter than the trigger waits for the next one: that time is a part of the limit.
     """
 
-    def __init__(self, trigger_s: float) -> None:
+    def __init__(self, trigger_s: float, rows_max: int) -> None:
         self._trigger_s = trigger_s
+        self._rows_max = rows_max
         self.rows = 0
         self.seconds = 0.0
         self._query: str | None = None
@@ -41,8 +43,11 @@ class LimitCounter:
         self._query, self._rows_per_s = progress.get("runId"), rows / seconds
         if before is None:
             return
-        cut_short = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
-        if cut_short or (seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before):
+        left = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
+        # A batch that left something and was small nevertheless was cut short by a slice on its way, not by the limit.
+        if (left and rows >= FULL_SHARE * self._rows_max) or (
+            seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before
+        ):
             self.rows += rows
             self.seconds += max(seconds, self._trigger_s)
 
@@ -50,14 +55,14 @@ class LimitCounter:
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``document`` is None while there is nothing new."""
 
-    def __init__(self, node: str, trigger_s: float = 0.0) -> None:
+    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1) -> None:
         self._lock = threading.Lock()
         self._node = node
         self._slices: dict[int, dict[str, Any]] = {}
         self._query: dict[str, Any] = {}
         self._reported: tuple[Any, ...] = ()
         self._totals = {"rows": 0, "repeats": 0, "batches": 0}
-        self._limit = LimitCounter(trigger_s)
+        self._limit = LimitCounter(trigger_s, rows_max)
         self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarm: str | None = None

@@ -264,6 +264,8 @@ class Adaptive:
             told[name] = max(share, RATE_PER_S_MIN)
             if name in self._driven:
                 bands[name] = self._band(state, seen, name, told[name])
+        if all(rate >= UNHELD_PER_S for rate in told.values()):
+            return self._unheld(state, "idle")
         state = msgspec.structs.replace(state, told=told, bands=bands)
         rule = (
             f"{state.phase}: {seen.instances} nodes take {capacity:.3g} s of work a second, {backlog:.2g} s wait; "
