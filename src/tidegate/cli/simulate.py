@@ -20,6 +20,7 @@ from tidegate.sim.run import check, simulate
 from tidegate.sim.scenario import Strategy
 
 DEFAULT_STRATEGIES = (Strategy(policy="none"), Strategy(policy="adaptive"))
+FIGURE_KEY = "Grey: demand, and the run without protection."
 CAPTION = (
     "Delay is the time in the queue, age that of data when it is processed, interval the time between two messages of "
     "a device: means, like queue and instances, where they do not say max."
@@ -144,6 +145,8 @@ def _save(out: Path, file: ScenarioFile, results: Sequence[Result], command: str
     ]
     name = file.name.replace("/", "-")
     plots.save(drawn, out / f"{name}.png", "png")
-    text = page.page(file.name, _sentence(file, results), drawn, tables, caption=CAPTION, command=command)
+    text = page.page(
+        file.name, _sentence(file, results), drawn, tables, key=FIGURE_KEY, caption=CAPTION, command=command
+    )
     (out / f"{name}.html").write_text(text, encoding="utf-8")
     (out / f"{name}.json").write_bytes(msgspec.json.encode(results))

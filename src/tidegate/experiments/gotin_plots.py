@@ -12,8 +12,8 @@ from tidegate.cli.report import show
 from tidegate.experiments.gotin_runs import ADAPTIVE, COUPLED_ADAPTIVE
 from tidegate.experiments.running import Row
 from tidegate.experiments.spread import grouped
+from tidegate.model.palette import light
 from tidegate.sim import page, plots
-from tidegate.sim.look import light
 
 # Okabe and Ito's colours, for categories; ours has the accent.
 SERIES = ("#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2", "#999999", "#f0e442", "#000000")
@@ -24,6 +24,7 @@ TABLE1 = (
     ("interval_mean_s", "mean send interval, s"),
     ("instances_mean", "instances"),
 )
+COLUMNS = "ci95: half the width of the 95 % interval over the held-out seeds. Delays are the time in the queue."
 FIG5 = (*TABLE1[:2], TABLE1[3])
 
 
@@ -128,5 +129,6 @@ def _save(drawn: Figure, path: Path, title: str, table: Sequence[Row], caption: 
     plots.save(drawn, path.with_suffix(".png"), "png")
     heads = list(dict.fromkeys(key for row in table for key in row))
     cells = [[show(row[head]) if head in row else "" for head in heads] for row in table]
-    text = page.page(title, "", drawn, [(heads, cells)], caption=caption, command=f"tidegate reproduce {path.name}")
+    command = f"tidegate reproduce {path.name}"
+    text = page.page(title, "", drawn, [(heads, cells)], key=caption, caption=COLUMNS, command=command)
     path.with_suffix(".html").write_text(text, encoding="utf-8")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from tidegate.model.palette import COLOURS
 from tidegate.sim import plots
-from tidegate.sim.look import COLOURS
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, and rows of cells as they are shown
 
@@ -23,13 +23,16 @@ th.text,td.text{text-align:left}
 """
 
 
-def page(title: str, sentence: str, drawn: Figure, tables: Sequence[Table], *, caption: str, command: str) -> str:
+def page(
+    title: str, sentence: str, drawn: Figure, tables: Sequence[Table], *, key: str, caption: str, command: str
+) -> str:
+    """``key`` says what is what in the figure, ``caption`` what the columns of the tables mean."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width">'
         f"<style>{_properties()}{_STYLE_SHEET}</style></head><body><h1>{html.escape(title)}</h1>"
         f"<p>{html.escape(sentence)}</p>"
-        f"<figure>{_inline(drawn)}<figcaption>Grey: demand, and the run without protection. "
+        f"<figure>{_inline(drawn)}<figcaption>{html.escape(key)} "
         f"<code>{html.escape(command)}</code></figcaption></figure>{''.join(_table(table) for table in tables)}"
         f"<p>{html.escape(caption)}</p></body></html>\n"
     )
