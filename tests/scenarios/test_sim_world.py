@@ -123,7 +123,7 @@ def test_acknowledgements_take_their_time() -> None:
 def test_deaf_devices_keep_their_default() -> None:
     scenario = world(seconds=100, pattern="0:10", deaf_share=0.3)
     result = run(scenario, Fixed(interval_s=1000.0))
-    assert sum(result.series.arrivals[10:]) == 3 * 90
+    assert 3 * 90 <= sum(result.series.arrivals[10:]) <= 3 * 90 + 7, "who listens sends once more at the most"
     assert result.interval_max_s == 1000.0
 
 

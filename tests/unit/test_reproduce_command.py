@@ -97,7 +97,7 @@ def test_tuning_is_one_json_object_and_a_file_in_the_form_that_is_read(
     assert main.run(["reproduce", "gotin-tuning", "--quick", "--json", "--out", str(out)]) == 0
     printed, told = capfd.readouterr()
     assert printed.count("\n") == 1
-    assert "reproduce gotin-tuning: 32 training runs" in told
+    assert "reproduce gotin-tuning: 38 training runs" in told
     report = json.loads(printed)
     assert set(report) == {"name", "rows", "checks", "seconds"}
     assert (report["name"], report["checks"]) == ("gotin-tuning", [])
