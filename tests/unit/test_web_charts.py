@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.view import Chain, Sample, View
+from tidegate.model.view import DECISIONS_SHOWN, Chain, Sample, View
 from tidegate.web import charts, plot
 from tidegate.web.source import Source, shifted
 
@@ -93,6 +93,13 @@ def test_decisions_stand_at_their_moment_and_hollow_where_nobody_acted() -> None
     assert marks[0]["itemStyle"]["color"] != marks[2]["itemStyle"]["color"]
     assert marks[0]["name"] == "Held, because."
     assert [name["label"]["formatter"] for name in series(options, "phase")["data"]] == ["held", "not held"]
+
+
+def test_where_older_decisions_were_left_out_no_beginning_is_claimed() -> None:
+    """Devices have been held for longer than the list of decisions goes back."""
+    end_s = RUN[-1].at_s
+    made = tuple(decision(end_s - 60 + number, "drain") for number in range(DECISIONS_SHOWN))
+    assert series(charts.overview(RUN, made, ()), "phase")["data"] == []
 
 
 def test_only_advice_turns_and_only_where_the_word_changes() -> None:

@@ -19,10 +19,10 @@ from tidegate.loop.machine import LoopState
 from tidegate.loop.planner import Proposal
 from tidegate.model.decisions import MODE_KEY, Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
+from tidegate.model.view import DECISIONS_SHOWN
 
 STATE_KEY = "policy.send_rate"
 SEND_RATE_MODES = ("acting", "shadow", "off")
-DECISIONS_SHOWN = 50
 
 
 class NotLeadingError(TidegateError):

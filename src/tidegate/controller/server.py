@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from tidegate.controller.broker_pages import read_brokers
-from tidegate.controller.bus import DECISIONS_SHOWN, Bus, NotLeadingError
+from tidegate.controller.bus import Bus, NotLeadingError
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.machine import Outcome
@@ -21,7 +21,7 @@ from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, Observation
-from tidegate.model.view import Chain, Sample, View
+from tidegate.model.view import DECISIONS_SHOWN, Chain, Sample, View
 
 SHOWN_S = 600.0
 PAGES_EVERY_S = 1.0

@@ -5,6 +5,7 @@ import msgspec
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.observations import BrokerState, GatewayState, NodeState
 
+DECISIONS_SHOWN = 50  # of a view, the newest
 AGE_S_CAUTION = 2.0
 AGE_S_DANGER = 5.0
 # Data that gets older by more than this share of the time that passes is called ageing.

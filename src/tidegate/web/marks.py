@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tidegate.model.decisions import Decision
-from tidegate.model.view import Sample
+from tidegate.model.view import DECISIONS_SHOWN, Sample
 from tidegate.web.asked import told
 from tidegate.web.plot import SPAN_S, Options, text
 from tidegate.web.theme import colour
@@ -40,6 +40,8 @@ def _is_visible(decision: Decision, end_s: float) -> bool:
 def _turns(decisions: Sequence[Decision]) -> list[tuple[Decision, str]]:
     """Decisions about advice with which devices begin to be held, or are let go."""
     turns: list[tuple[Decision, str]] = []
+    # Where older decisions were left out of the view, how it was before the first one is not known.
+    is_cut = len(decisions) >= DECISIONS_SHOWN
     for decision in decisions:
         if decision.action.kind != "advise":
             continue
@@ -48,7 +50,7 @@ def _turns(decisions: Sequence[Decision]) -> list[tuple[Decision, str]]:
             word = f"would be {word}"
         if word != (turns[-1][1] if turns else held_word("idle")):
             turns.append((decision, word))
-    return turns
+    return turns[1:] if is_cut and turns and is_held(turns[0][0].phase) else turns
 
 
 def _triangle(decision: Decision) -> Options:
