@@ -29,7 +29,8 @@ def opened_tab(browser: webdriver.Chrome, served: Served, width: int = 1280) -> 
     complaints(browser)
     opened(browser, served, width)
     browser.find_element(By.XPATH, "//*[@role='tab'][.='Send rates']").click()
-    until(browser, lambda: "processed" in shown(browser))
+    # The overview has a chart of what is processed as well: only both together are this tab.
+    until(browser, lambda: all(part in shown(browser) for part in ("Phase and mode", "processed")))
 
 
 def shown(browser: webdriver.Chrome) -> str:

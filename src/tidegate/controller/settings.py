@@ -15,11 +15,11 @@ from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 
 # What fits micro-batches, where a policy's own defaults do not; an operator's options go over these.
-# gotin: the publication's 0.98 needs four minutes for a backlog of five seconds; 0.8 needs twenty-five seconds.
+# gotin: the publication's 0.98 needs four minutes for a backlog of five seconds; 0.85 needs half a minute.
 # adaptive: a batch that is being processed waits too, and so does the one that gathers meanwhile; a short batch proves
 # nothing, so more has to be found out by trying; and a node that has just come is cold.
 MICRO_BATCHES: dict[str, dict[str, Any]] = {
-    "gotin": {"k_protect": 0.8, "k_recover": 1.2, "iteration_s": 0.5},
+    "gotin": {"k_protect": 0.85, "k_recover": 1.2, "iteration_s": 0.5},
     "adaptive": {"standing_s": 0.6, "horizon_s": 3.0, "probe_per_s": 0.03, "ramp_s": 6.0},
 }
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]

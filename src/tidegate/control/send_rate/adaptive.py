@@ -3,7 +3,7 @@
 Each round, from what sensors see::
 
     1  work      seconds of work a message takes, from busy periods only              (work.py)
-    2  fleet     which share of the devices keeps to which advice by now              (listening.py)
+    2  fleet     which share of the devices keeps to which advice by now              (listening.py, fleet.py)
     3  backlog   q = what was measured, carried forward to now over the monitoring's delay; the least of the last
                  interval in force, because devices that happen to send together make a queue that goes by itself
     4  level     weighted max-min over the classes, by their own demands              (sharing.py):
@@ -32,9 +32,8 @@ Clamps, each with its reason:
 * A rate is at least that of the longest interval advice can name: never zero.
 * A node that has just come is counted on with the time constant ``ramp_s``: it may be cold, or share what it runs on.
 * A change of demand below ``RELEASE_SHARE`` of C ends holding: between both limits the state stays as it is.
-* Event-driven classes get a wider dead band instead: band *= sqrt(measured / wanted), within a factor 2 per round and
-  10^4 in all. For a random walk, where the rate falls with the square of the band, that is exact; for slower laws it
-  converges in steps.
+* While all nodes are away the last ones are counted on: a restart must not release everybody into the outage.
+* Event-driven classes get a wider dead band in place of an interval (dead_bands.py).
 """
 
 import math
