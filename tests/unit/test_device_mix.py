@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from nowhere import NOWHERE
 
 from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.fleet import value_of
@@ -13,18 +14,7 @@ from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.simulation import Simulation, SimulationPlan
 from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
 
-NOWHERE = Installation(
-    control_urls=(),
-    data_urls=(),
-    mqtt_addresses=(("127.0.0.1", 1),),
-    monitor_urls=(),
-    mqtt_user="u",
-    mqtt_password="p",
-    slices=1,
-    tables="",
-)
 CLASSES = parse_classes("telemetry:0.8, alarm:0.1,command : 0.1")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from nowhere import NOWHERE
 from typer.testing import CliRunner
 
 from tidegate.cli import fleet
@@ -12,18 +13,6 @@ from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.simulation import Simulation, SimulationPlan
 from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
-
-NOWHERE = Installation(
-    control_urls=(),
-    data_urls=(),
-    mqtt_addresses=(("127.0.0.1", 1),),
-    monitor_urls=(),
-    mqtt_user="u",
-    mqtt_password="p",
-    slices=1,
-    tables="",
-)
 
 
 def app() -> typer.Typer:
