@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 FLEET = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--progress-json", "--seconds", "150"]
 DEVICES = 30
 DEFAULT_S = 0.5
+# Whatever a policy's first cut is, a held device sends noticeably less often than by default.
+HELD_S = 1.1 * DEFAULT_S
 LIFETIME_S = 4.0
 SETTINGS = {
     "TIDEGATE_CONTROLLER__LEASE_S": "2",
@@ -95,7 +97,7 @@ def test_the_dashboard_of_a_running_chain_moves(site: Site, browser: webdriver.C
 
 
 def test_an_overload_reaches_the_devices_as_a_longer_interval(site: Site) -> None:
-    site.until_interval(lambda interval_s: interval_s > 1.2 * DEFAULT_S, within_s=40)
+    site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=40)
     decision = site.view().decisions[-1]
     assert decision.acted
     assert decision.action.reason.readings["waiting"] > 20
@@ -107,7 +109,7 @@ def test_switched_off_devices_return_at_once_and_switched_on_they_are_held_again
     site.window.set_mode(Mode(send_rate="off"))
     site.until_interval(lambda interval_s: interval_s == DEFAULT_S, within_s=20)
     site.window.set_mode(Mode(send_rate="acting"))
-    site.until_interval(lambda interval_s: interval_s > 1.2 * DEFAULT_S, within_s=20)
+    site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=20)
 
 
 def test_when_the_leader_is_killed_the_other_leads_and_devices_stay_held(site: Site) -> None:
@@ -119,7 +121,7 @@ def test_when_the_leader_is_killed_the_other_leads_and_devices_stay_held(site: S
         assert time.monotonic() - began_s < 20
         time.sleep(0.1)
     assert now in site.chain.parts
-    site.until_interval(lambda interval_s: interval_s > 1.2 * DEFAULT_S, within_s=LIFETIME_S + 10)
+    site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=LIFETIME_S + 10)
 
 
 def test_when_all_controllers_are_killed_devices_return_within_the_lifetime(site: Site) -> None:

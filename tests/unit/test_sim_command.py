@@ -93,7 +93,7 @@ def test_out_keeps_plots_a_page_and_all_series(scenario: str, capfd: pytest.Capt
     [
         (["none.yaml"], "none.yaml does not exist"),
         (["flood.yaml", "--policy", "gotn"], "There is no policy 'gotn'"),
-        (["flood.yaml", "--policy", "nowhere:Mine"], "the module 'nowhere' cannot be imported"),
+        (["flood.yaml", "--policy", "not_installed:Mine"], "the module 'not_installed' cannot be imported"),
         (["broken.yaml"], "Strategy gotin: overload names wating, which is no property: did you mean waiting?"),
         (["flood.yaml", "--out", "flood.yaml"], "--out flood.yaml cannot be made"),
     ],
