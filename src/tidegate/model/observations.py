@@ -12,6 +12,27 @@ class ClassState(msgspec.Struct, frozen=True, kw_only=True):
     publishes: int
 
 
+class HeldClient(msgspec.Struct, frozen=True, kw_only=True):
+    """A client whose publishes wait in a gateway, and why."""
+
+    client_id: str
+    reason: str  # in words: "its own rate", "the topics a/#"
+    publishes: int
+    waiting_s: float  # how long the oldest of them has waited
+
+
+class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of a gateway. ``publishes`` only grows while it runs."""
+
+    number: int
+    pid: int
+    connections: int
+    publishes: int
+    cpu_share: float  # of one core
+    late_s: float  # how late its event loop was lately
+    draining: bool = False
+
+
 class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     """One gateway. Counters only grow while it runs; who wants a rate takes differences."""
 
@@ -27,6 +48,15 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     refused: dict[str, int] = {}  # by reason, in words
     brokers: dict[str, int] = {}  # connections per broker
     held: int = 0  # publishes that wait in the gateway
+    held_clients: dict[str, int] = {}  # how many clients are held, by reason, in words
+    most_held: tuple[HeldClient, ...] = ()  # those that have waited longest
+    held_total: int = 0  # publishes that ever had to wait; a counter
+    dropped: dict[str, int] = {}  # publishes at QoS 0 that were not passed on, by reason; counters
+    admitting: int = 0  # clients that wait for their turn to be connected
+    versions: dict[str, int] = {}  # connections per version of MQTT: "3.1", "3.1.1", "5", "5 on 3.1.1"
+    overload: int = 0  # 0 to 10: how late the gateway itself is
+    processes: tuple[ProcessState, ...] = ()
+    replaced: int = 0  # processes that died and were replaced; a counter
     classes: dict[str, ClassState] = {}  # devices whose class is known, by its name
 
 

@@ -15,6 +15,8 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     weight: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     healthy: bool = True
+    mqtt5: bool | None = None  # None: a gateway finds out with its first client that speaks it
+    proxy_protocol: bool = False  # begin every connection with who the client is (PROXY protocol, version 2)
 
 
 class Routes(msgspec.Struct, frozen=True, kw_only=True):
