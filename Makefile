@@ -7,10 +7,13 @@ BIN := .venv/bin
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: .venv/.complete ## a virtual environment in .venv/ with everything from the lock file
+setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with everything from the lock file
 
 .venv/.complete: requirements.lock pyproject.toml
 	@$(PYTHON) tools/set_up.py
+
+.venv/.compiled: src/tidegate/gateway/mqtt/frames.py setup.py | .venv/.complete
+	@$(BIN)/python tools/compile.py
 
 demo: setup ## the whole system, flooded without and with protection, and the verdict
 	@$(BIN)/tidegate demo
@@ -19,13 +22,13 @@ test: lint ## lint and all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the layer rule
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check setup.py src tests tools
+	$(BIN)/ruff format --check setup.py src tests tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 bench: setup ## every benchmark, as ratios to a peer in the same run
-	@for name in pipeline moves crashes send-rate-scale; do $(BIN)/tidegate bench $$name || exit $$?; done
+	@for name in pipeline moves crashes send-rate-scale gateway storm interop hostile outage; do $(BIN)/tidegate bench $$name || exit $$?; done
 
 lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
 	$(BIN)/python -m pip install --quiet pip-tools
@@ -35,3 +38,4 @@ lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
 
 clean: ## remove what setup and tests left behind
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build
+	rm -f src/tidegate/gateway/mqtt/*.so

@@ -2,8 +2,8 @@
 
     python tests/browser/serve_views.py TOKEN SCENARIO START_S
 
-SCENARIO is calm, flood, protected, shadow or classes; START_S says how far into the run the page begins; with ``still``
-as a fourth word the measurements have stopped ten seconds ago.
+SCENARIO is calm, flood, protected, shadow, classes, or deaf and deaf-3 (one and three gateways that hold); START_S says
+how far into the run the page begins; with ``still`` as a fourth word the measurements have stopped ten seconds ago.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from tidegate.web.server import serve
 
 STILL_S = 10.0
 MODES = {"flood": "off", "shadow": "shadow"}
+HOLDING = {"deaf": 1, "deaf-3": 3}
 
 
 class Moving:
@@ -29,9 +30,11 @@ class Moving:
         self._run = views.run(600.0, scenario).shifted(time.time() - start_s)
         self._still_s = time.time() - STILL_S if still else None
         self._broken = scenario == "flood"
+        self._holding = HOLDING.get(scenario, 0)
 
     def view(self) -> View:
-        return views.view_at(self._run.until(self._still_s or time.time()), self.mode, broken=self._broken)
+        shown = self._run.until(self._still_s or time.time())
+        return views.view_at(shown, self.mode, broken=self._broken, holding_gateways=self._holding)
 
     async def set_mode(self, mode: Mode) -> None:
         self.mode = mode

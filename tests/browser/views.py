@@ -1,4 +1,5 @@
-"""A plausible installation that moves: calm, or flooded without protection, with it, in shadow mode, or with classes.
+"""A plausible installation that moves: calm, or flooded without protection, with it, in shadow mode, with classes, or
+with gateways that hold the devices that do not listen.
 
 A fluid model of one queue, stepped twice a second: what the dashboard's tests and screenshots look at.
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, HeldClient, NodeState, ProcessState
 from tidegate.model.view import Chain, Sample, View
 
 NODE_PER_S = 250.0
@@ -163,8 +164,8 @@ def run(seconds: float, scenario: str) -> Run:
     return Run(samples=samples, decisions=tuple(world.decisions))
 
 
-def view_at(shown: Run, mode: Mode, *, broken: bool = False) -> View:
-    """What the controller shows after this run."""
+def view_at(shown: Run, mode: Mode, *, broken: bool = False, holding_gateways: int = 0) -> View:
+    """What the controller shows after this run; with gateways that hold, there are so many of them."""
     now = shown.samples[-1]
     published = int(sum(sample.arrival_per_s for sample in shown.samples) * PERIOD_S)
     problem = "does not answer its monitoring page" if broken else None
@@ -176,7 +177,11 @@ def view_at(shown: Run, mode: Mode, *, broken: bool = False) -> View:
         samples=shown.samples,
         decisions=shown.decisions[-50:],
         chain=Chain(
-            gateways=(_gateway("gateway-1", now, published),),
+            gateways=tuple(
+                _holding(_gateway(f"gateway-{number + 1}", now, published), number, now)
+                for number in range(holding_gateways)
+            )
+            or (_gateway("gateway-1", now, published),),
             brokers=(
                 BrokerState(name="broker-1", address="127.0.0.1:1883", healthy=True, connections=now.devices),
                 BrokerState(name="broker-2", address="127.0.0.1:1884", healthy=not broken, problem=problem),
@@ -217,4 +222,46 @@ def _gateway(name: str, now: Sample, published: int) -> GatewayState:
         }
         if now.instances_wanted is not None
         else {},
+    )
+
+
+def _holding(gateway: GatewayState, number: int, now: Sample) -> GatewayState:
+    """The same gateway while half of its clients do not listen; the second of them is the latest."""
+    clients = 400 if now.interval_s else 0
+    waiting_s = 8 * max(0.0, now.interval_s - DEFAULT_INTERVAL_S)
+    return msgspec.structs.replace(
+        gateway,
+        address=f"127.0.0.1:{1880 + number}",
+        publishes=gateway.publishes // (number + 1),
+        acknowledged=int(gateway.acknowledged / (number + 1) * 0.9),
+        refused={"not MQTT": int(now.at_s) % 1_000 // 20, "no CONNECT in time": 14, "held too long": 1},
+        held=5 * clients,
+        held_clients={"its own rate": clients - 20, "the topics telemetry/+/alarm/#": 20} if clients else {},
+        most_held=tuple(
+            HeldClient(
+                client_id=f"device-{place * 97:06d}",
+                reason="its own rate",
+                publishes=8,
+                waiting_s=waiting_s - place / 8,
+            )
+            for place in range(5 if clients else 0)
+        ),
+        held_total=clients * 40,
+        dropped={"too much waits": 3} if clients else {},
+        admitting=12 if number else 0,
+        versions={"3.1.1": now.devices - 90, "5 on 3.1.1": 90},
+        overload=3 * number,
+        processes=tuple(
+            ProcessState(
+                number=one + 1,
+                pid=4_000 + 10 * number + one,
+                connections=now.devices // 2,
+                publishes=gateway.publishes // 2,
+                cpu_share=0.3 + one / 10,
+                late_s=0.002 + number / 20,
+                draining=number == 1 and one == 1,
+            )
+            for one in range(2)
+        ),
+        replaced=number,
     )

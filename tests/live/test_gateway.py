@@ -4,21 +4,18 @@ import asyncio
 import contextlib
 import http.client
 import json
-import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-import uvloop
-from paho.mqtt import client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from gateways import Running, is_closed, received, until
 
 from tidegate.brokers.embedded import EmbeddedBrokers
 from tidegate.brokers.knowledge import Knowledge
@@ -26,7 +23,6 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.brokers.wire import Wire
 from tidegate.devices.device import Device
 from tidegate.devices.mqtt import encode_connect, encode_length, encode_publish
-from tidegate.gateway.server import Gateway
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.advice import ADVICE_KEY, ADVICE_TOPIC, Advice
 from tidegate.model.errors import UserError
@@ -37,142 +33,6 @@ from tidegate.model.routes import ROUTES_KEY, Broker, Routes
 pytestmark = pytest.mark.live
 TOKEN = "secret"
 READING = b'{"value": 21.5, "boot": 1, "seq": 1}'
-
-
-def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-class Running:
-    """A gateway in a thread of its own, on the loop that it has in production."""
-
-    def __init__(self, installation: Installation, settings: GatewaySettings) -> None:
-        self.here = installation
-        self.said: list[str] = []
-        self.faults: list[dict[str, object]] = []
-        self._settings = settings
-        self._outcome: queue.Queue[Exception | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> "Running":
-        self._thread.start()
-        if (failure := self._outcome.get(timeout=20)) is not None:
-            raise failure
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        assert self.faults == [], "nothing went wrong behind the scenes either"
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._loop.set_exception_handler(lambda _, context: self.faults.append(context))
-        self.gateway = Gateway(self.here, self._settings, self.said.append)
-        try:
-            await self.gateway.start()
-            self._outcome.put(None)
-            await self._stopping.wait()
-        except Exception as error:
-            self._outcome.put(error)
-        finally:
-            await self.gateway.stop()
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return self.gateway.mqtt_address
-
-    @property
-    def state(self) -> GatewayState:
-        return self.gateway.gate.state("")
-
-    def refused(self, reason: str) -> int:
-        return self.state.refused.get(reason, 0)
-
-    def connect_packet(self, name: str, **options: object) -> bytes:
-        return encode_connect(name, user=self.here.mqtt_user, password=self.here.mqtt_password, **options)  # type: ignore[arg-type]
-
-    @contextlib.contextmanager
-    def raw(self, packet: bytes = b"", *, buffer_bytes: int = 0) -> Iterator[socket.socket]:
-        with socket.socket() as connection:
-            if buffer_bytes:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-            connection.settimeout(15)
-            connection.connect(self.address)
-            connection.sendall(packet)
-            yield connection
-
-    @contextlib.contextmanager
-    def client(self, name: str, *, clean: bool = True, will: str = "") -> Iterator["Client"]:
-        client = Client(name, clean=clean)
-        if will:
-            client.will_set(will, b"gone", qos=1)
-        client.username_pw_set(self.here.mqtt_user, self.here.mqtt_password)
-        client.connect(*self.address)
-        client.loop_start()
-        try:
-            until(client.is_connected)
-            yield client
-        finally:
-            client.disconnect()
-            client.loop_stop()
-
-    def put(self, key: str, value: object) -> None:
-        with Wire(self.here.control_urls) as wire:
-            Knowledge(wire).put(key, msgspec.json.encode(value))
-
-    def advise(self, interval_s: float, lifetime_s: float = 60) -> None:
-        self.put(ADVICE_KEY, Advice(interval_s=interval_s, lifetime_s=lifetime_s))
-
-        def known() -> bool:
-            advice = self.gateway.gate.advice.current()
-            return advice is not None and advice.interval_s == interval_s
-
-        until(known)
-
-
-class Client(paho.Client):
-    """A paho client that keeps what it heard."""
-
-    def __init__(self, name: str, *, clean: bool) -> None:
-        super().__init__(CallbackAPIVersion.VERSION2, name, clean_session=clean)
-        self.heard: list[tuple[str, bytes]] = []
-        self.granted: list[list[int]] = []
-        self.on_message = lambda _c, _u, message: self.heard.append((message.topic, message.payload))
-        self.on_subscribe = lambda _c, _u, _m, codes, _p: self.granted.append([code.value for code in codes])
-
-    def subscribed(self, *filters: tuple[str, int]) -> list[int]:
-        before = len(self.granted)
-        self.subscribe(list(filters))
-        until(lambda: len(self.granted) > before)
-        return self.granted[-1]
-
-    def published(self, topic: str, payload: bytes, qos: int = 1, *, retain: bool = False) -> None:
-        self.publish(topic, payload, qos, retain).wait_for_publish(15)
-
-
-def received(connection: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = connection.recv(count - len(data))
-        assert part, f"closed after {data!r}"
-        data += part
-    return data
-
-
-def is_closed(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +49,13 @@ def installation(brokers: EmbeddedBrokers) -> Installation:
 
 @pytest.fixture(scope="module")
 def running(installation: Installation) -> Iterator[Running]:
-    settings = GatewaySettings(connect_timeout_s=1.0, connect_bytes_max=4_096, packet_bytes_max=200_000)
+    settings = GatewaySettings(
+        connect_timeout_s=1.0,
+        admission_s_max=1.0,
+        connect_bytes_max=4_096,
+        packet_bytes_max=200_000,
+        enforce_advice=False,
+    )
     with Running(installation, settings) as gateway:
         yield gateway
 
@@ -411,7 +277,7 @@ V5 = b"\x10\x0f\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x02v5"
         pytest.param(b"\x10\x80\x80\x04", b"", "CONNECT too large", id="a CONNECT that is too large"),
         pytest.param(b"\x10\x20\x00\x04MQ", b"", "no CONNECT in time", id="a CONNECT that never ends"),
         pytest.param(b"", b"", "no CONNECT in time", id="silence"),
-        pytest.param(V5, b"\x20\x03\x00\x84\x00", "MQTT 5 is not spoken", id="MQTT 5 is refused in its own words"),
+        pytest.param(V5, b"\x20\x03\x00\x87\x00", "refused by the broker", id="MQTT 5 without a password"),
         pytest.param(b"\x10\x0c\x00\x04MQTT\x04\x01\x00\x3c\x00\x00", b"", "malformed CONNECT", id="a reserved flag"),
         pytest.param(b"\x10\x0c\x00\x04NATS\x04\x02\x00\x3c\x00\x00", b"", "unknown protocol", id="another protocol"),
     ],
@@ -453,7 +319,7 @@ def test_a_half_closed_device_is_closed_once_the_broker_let_go(running: Running)
         assert received(half, 4) == b"\x40\x02\x00\x05"
         half.shutdown(socket.SHUT_WR)
         assert is_closed(half)
-    until(lambda: "half" not in running.gateway.gate._by_client)
+    until(lambda: running.device("half") is None)
 
 
 def test_a_subscriber_that_does_not_read_costs_bounded_memory(running: Running) -> None:
@@ -466,7 +332,7 @@ def test_a_subscriber_that_does_not_read_costs_bounded_memory(running: Running) 
         with running.client("fast") as fast:
             for _ in range(160):
                 fast.published("slow/a", payload)
-                device = running.gateway.gate._by_client.get("slow")
+                device = running.device("slow")
                 if device is not None and device.transport is not None:
                     held = max(held, device.transport.get_write_buffer_size())
         assert 0 < held < 1_500_000
@@ -481,7 +347,8 @@ def test_a_broker_that_does_not_read_stops_its_devices_from_sending(running: Run
             eager.settimeout(2)
             with pytest.raises(TimeoutError):
                 eager.sendall(packet * 1_000)
-            device = running.gateway.gate._by_client["eager"]
+            device = running.device("eager")
+            assert device is not None
             assert device.side is not None
             assert device.side.transport is not None
             assert device.side.transport.get_write_buffer_size() < 1_500_000
@@ -524,7 +391,7 @@ def test_a_broker_that_is_not_there_is_passed_over(running: Running, installatio
         gone = Broker(name="gone", host="127.0.0.1", port=1, weight=100)
         mute = Broker(name="mute", host="127.0.0.1", port=silent.getsockname()[1], weight=50)
         there = Broker(name="there", host=host, port=port)
-        settings = GatewaySettings(name="choosing", broker_timeout_s=0.5)
+        settings = GatewaySettings(name="choosing", broker_timeout_s=0.5, admission_s_max=1.0)
         with Running(installation, settings) as choosing:
             choosing.put(ROUTES_KEY, Routes(brokers=(gone, mute, there)))
             until(lambda: len(choosing.gateway.gate.router.routes.brokers) == 3)
@@ -593,7 +460,7 @@ def test_without_a_broker_http_answers_503_and_the_last_routes_stay_without_a_bu
         tables=str(tmp_path),
         token=TOKEN,
     )
-    with Running(nowhere, GatewaySettings(http_timeout_s=0.3)) as alone:
+    with Running(nowhere, GatewaySettings(http_timeout_s=0.3, admission_s_max=0.5)) as alone:
         assert alone.said == [
             "The control bus does not answer: clients go to the installation's brokers until it does."
         ]

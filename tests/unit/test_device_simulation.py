@@ -81,3 +81,38 @@ def test_what_nobody_acknowledges_is_counted_and_the_late_connections_are_said(
     assert not summary.is_complete
     assert not summary.kept_schedule
     assert "127.0.0.1:1 was lost" in simulation.last_failure
+
+
+def simulated(plan: SimulationPlan, directory: Path, *, stop_after_s: float | None = None) -> float:
+    """How long a fleet takes whose devices nobody acknowledges."""
+
+    async def run() -> float:
+        with AckFile(directory / "a.acks") as file:
+            simulation, loop = Simulation(plan, NOWHERE, file), asyncio.get_running_loop()
+            if stop_after_s is not None:
+                loop.call_later(stop_after_s, simulation.stop)
+            began_s = loop.time()
+            await simulation.run()
+            return loop.time() - began_s
+
+    return asyncio.run(run())
+
+
+def test_what_deaf_devices_published_may_be_held_so_they_wait_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.devices.simulation.DRAIN_S", 0.05)
+    monkeypatch.setattr("tidegate.devices.simulation.DEAF_DRAIN_S", 0.6)
+    plan = SimulationPlan(pattern=Pattern.constant(2, 0.1), boot=0, interval_s=0.05, deaf=1.0)
+    assert simulated(plan, tmp_path) > 0.6
+
+
+def test_a_fleet_that_is_stopped_does_not_wait_for_what_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where the stop comes while devices are there, nor where they are leaving already."""
+    monkeypatch.setattr("tidegate.devices.simulation.STOP_DRAIN_S", 0.1)
+    monkeypatch.setattr("tidegate.devices.simulation.CLOSE_TIMEOUT_S", 0.1)
+    for pattern in (Pattern.constant(2, 60), Pattern.constant(2, 0.1)):
+        plan = SimulationPlan(pattern=pattern, boot=0, interval_s=0.05, deaf=1.0)
+        assert simulated(plan, tmp_path, stop_after_s=0.3) < 5

@@ -4,12 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.holding import Hold
 from tidegate.devices.mqtt import encode_publish
 from tidegate.gateway.advising import AdviceInForce
 from tidegate.gateway.classes import CLASSES_MAX, Classes
 from tidegate.gateway.counting import Counters
+from tidegate.gateway.mqtt.connect_plan import Limits
 from tidegate.gateway.mqtt.filters import compile_filter
 from tidegate.gateway.mqtt.session import Session
+from tidegate.gateway.passing import Passing, TopicRules
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import UserError
 from tidegate.model.observations import ClassState
@@ -109,15 +113,35 @@ def test_the_first_class_that_matches_counts(topic: str, name: str | None) -> No
     assert Classes(DEFAULT_CLASSES).of(topic.encode()).name == name
 
 
+LIMITS = Limits(packet_bytes_max=10_000, topic_bytes_max=4_096, properties_max=64, keep_alive_s_max=65_535)
+
+
+class Device:
+    """One session, and what its device says."""
+
+    def __init__(self, classes: Classes, counters: Counters) -> None:
+        advice = AdviceInForce(lambda: 0.0)
+        hold = Hold(Credits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0)
+        rules = TopicRules(DEFAULT_CLASSES)
+        passing = Passing(hold, rules, classes, advice, counters, enforces=False, version=4, tells_quota=False)
+        self.session = Session(4, LIMITS, advice, passing)
+
+    def from_device(self, data: bytes) -> None:
+        self.session.from_device(data, 0.0)
+
+    def leave(self) -> None:
+        self.session.leave()
+
+
 class Sessions:
     """Several devices at one gateway."""
 
     def __init__(self, classes: tuple[DeviceClass, ...] = DEFAULT_CLASSES) -> None:
-        self.classes = Classes(classes)
         self.counters = Counters()
+        self.classes = Classes(classes, self.counters)
 
-    def open(self) -> Session:
-        return Session(10_000, AdviceInForce(lambda: 0.0), self.counters, self.classes)
+    def open(self) -> "Device":
+        return Device(self.classes, self.counters)
 
     def found(self) -> dict[str, tuple[int, int]]:
         return {name: (one.devices, one.publishes) for name, one in self.classes.state().items()}
@@ -176,5 +200,5 @@ def test_forged_advice_is_in_no_class() -> None:
     gate = Sessions()
     device = gate.open()
     device.from_device(publish("tidegate/advice"))
-    assert device.problem == "forged advice"
+    assert device.session.problem == "forged advice"
     assert gate.found() == {}

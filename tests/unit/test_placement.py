@@ -1,15 +1,18 @@
 """Which broker takes the next client, and which one a client comes back to."""
 
+import itertools
 import random
 from collections import Counter
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.placement.sticky import Sticky
 from tidegate.control.placement.weighted import choose
 from tidegate.gateway.routing import Router
+from tidegate.gateway.shared.brokers import key_of
+from tidegate.gateway.shared.memory import Shared
 from tidegate.model.routes import Broker, Routes
 
 
@@ -64,42 +67,69 @@ def test_equals_are_told_apart_by_the_seed_and_the_same_seed_chooses_the_same() 
     assert set(firsts) == set("abcd")
 
 
-def test_a_client_comes_back_to_its_broker_until_that_may_take_nobody() -> None:
-    sticky = Sticky(10)
-    sticky.remember("d", "a")
-    assert sticky.recall("d", {"a", "b"}) == "a"
-    assert sticky.recall("d", {"b"}) is None
-    assert sticky.recall("d", {"a", "b"}) is None, "it was forgotten"
-    sticky.remember("", "a")
-    assert len(sticky) == 0, "a client without an identifier is nobody"
+def router_of(*brokers: Broker, clients_max: int = 10) -> Router:
+    clock = itertools.count().__next__
+    return Router(Routes(brokers=brokers), Shared.alone(clients_max=clients_max), random.Random(1), clock=clock)
+
+
+def taken(router: Router, client_id: str, excluded: Collection[str] = ()) -> str | None:
+    """Where the client would go now."""
+    found = router.take(client_id, excluded)
+    if found is None:
+        return None
+    router.give_back(found)
+    return found.name
+
+
+def test_a_client_comes_back_to_its_broker_for_as_long_as_that_may_take_it() -> None:
+    a, b = broker("a", 9), broker("b")
+    router = router_of(a, b)
+    assert taken(router, "d") == "a"
+    router.accepted("d", b)
+    assert taken(router, "d") == "b", "where it was accepted, not where the weight is"
+    assert taken(router, "d", {"b"}) == "a", "unless that did not answer"
+    router.routes = Routes(brokers=(a, broker("b", 0)))
+    assert taken(router, "d") == "a"
+    router.routes = Routes(brokers=(a, b))
+    router.left("d", None, 0.0)
+    assert taken(router, "d") == "b"
+
+
+def test_a_client_without_an_identifier_is_nobody() -> None:
+    router = router_of(broker("a", 9), broker("b"))
+    router.accepted("", broker("b"))
+    router.left("", None, 0.0)
+    assert taken(router, "") == "a"
+    assert router.known("") is None
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.sampled_from("uvwxyz"), st.sampled_from("ab")), max_size=40))
 def test_the_memory_holds_those_seen_last(clients_max: int, seen: list[tuple[str, str]]) -> None:
-    sticky = Sticky(clients_max)
+    router = router_of(broker("a"), broker("b"), clients_max=clients_max)
     for client, name in seen:
-        sticky.remember(client, name)
+        router.accepted(client, broker(name))
     recent = list(dict.fromkeys(client for client, _ in reversed(seen)))[:clients_max]
     last = dict(seen)
-    assert {client: sticky.recall(client, "ab") for client in "uvwxyz"} == {
-        client: last[client] if client in recent else None for client in "uvwxyz"
-    }
+    for client in "uvwxyz":
+        known = router.known(client)
+        assert (known.broker if known else None) == (key_of(last[client]) if client in recent else None)
 
 
-def test_the_router_counts_what_it_gave_and_remembers_what_was_accepted() -> None:
-    router = Router(Routes(brokers=(broker("a", 9), broker("b"))), Sticky(10), random.Random(1))
-    first = router.take("d")
+def test_the_router_counts_what_it_gave_until_it_is_given_back() -> None:
+    router = router_of(broker("a", 9), broker("b"))
+    first, second = router.take("d"), router.take("d", {"a"})
     assert first is not None
-    assert (first.name, router.connections) == ("a", {"a": 1})
-    second = router.take("d", {"a"})
     assert second is not None
-    assert second.name == "b"
+    assert router.connections == {"a": 1, "b": 1}
     router.give_back(first)
-    router.accepted("d", second)
-    again = router.take("d")
-    assert again is not None
-    assert (again.name, router.connections) == ("b", {"b": 2}), "where it was accepted, not where the weight is"
-    router.routes = Routes(brokers=(broker("a"), broker("b", 0)))
-    moved = router.take("d")
-    assert moved is not None
-    assert moved.name == "a"
+    assert router.connections == {"b": 1}
+
+
+def test_the_processes_of_a_gateway_count_and_remember_together() -> None:
+    shared = Shared.create(processes=2, clients_max=10)
+    brokers = (broker("a"), broker("b"))
+    left, right = (Router(Routes(brokers=brokers), shared, random.Random(1), slot=slot) for slot in (0, 1))
+    counts = Counter(found.name for router in (left, right) * 5 if (found := router.take("")) is not None)
+    assert counts == {"a": 5, "b": 5} == left.connections == right.connections
+    left.accepted("d", brokers[1])
+    assert {taken(right, "d") for _ in range(9)} == {"b"}

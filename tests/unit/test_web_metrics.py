@@ -4,7 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.model.decisions import Mode
-from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState
 from tidegate.model.view import Chain, Sample, View
 from tidegate.web.metrics import exposition
 
@@ -33,6 +33,17 @@ GATEWAY = GatewayState(
     advised=120,
     refused={"packet too large": 3},
     held=9,
+    held_clients={"its own rate": 4},
+    held_total=70,
+    dropped={"too much waits": 2},
+    admitting=6,
+    versions={"5": 300, "3.1.1": 500},
+    overload=3,
+    processes=(
+        ProcessState(number=1, pid=411, connections=390, publishes=2400, cpu_share=0.35, late_s=0.004),
+        ProcessState(number=2, pid=412, connections=410, publishes=2600, cpu_share=0.5, late_s=0.02, draining=True),
+    ),
+    replaced=1,
     classes={"alarm": ClassState(devices=8, publishes=40), "telemetry": ClassState(devices=790, publishes=4960)},
 )
 VIEW = View(
@@ -81,6 +92,22 @@ def test_every_value_is_there_in_base_units() -> None:
         ("tidegate_processing_nodes", ("working",)): 1,
         ("tidegate_processing_nodes", ("wanted",)): 3,
         ("tidegate_held_publishes", ('gate"way',)): 9,
+        ("tidegate_held_clients", ('gate"way', "its own rate")): 4,
+        ("tidegate_gateway_held_total", ('gate"way',)): 70,
+        ("tidegate_gateway_dropped_total", ('gate"way', "too much waits")): 2,
+        ("tidegate_gateway_admitting", ('gate"way',)): 6,
+        ("tidegate_gateway_overload", ('gate"way',)): 3,
+        ("tidegate_gateway_clients", ('gate"way', "5")): 300,
+        ("tidegate_gateway_clients", ('gate"way', "3.1.1")): 500,
+        ("tidegate_gateway_replaced_total", ('gate"way',)): 1,
+        ("tidegate_process_connections", ('gate"way', "1")): 390,
+        ("tidegate_process_connections", ('gate"way', "2")): 410,
+        ("tidegate_process_publishes_total", ('gate"way', "1")): 2400,
+        ("tidegate_process_publishes_total", ('gate"way', "2")): 2600,
+        ("tidegate_process_cpu_ratio", ('gate"way', "1")): 0.35,
+        ("tidegate_process_cpu_ratio", ('gate"way', "2")): 0.5,
+        ("tidegate_process_late_seconds", ('gate"way', "1")): 0.004,
+        ("tidegate_process_late_seconds", ('gate"way', "2")): 0.02,
         ("tidegate_class_devices", ("alarm", 'gate"way')): 8,
         ("tidegate_class_devices", ("telemetry", 'gate"way')): 790,
         ("tidegate_class_publishes_total", ("alarm", 'gate"way')): 40,

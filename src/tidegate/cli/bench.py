@@ -15,9 +15,14 @@ from tidegate.model.errors import UserError
 # asked for.
 BENCHMARKS: dict[str, str] = {
     "crashes": "tidegate.benchmarks.crashes:run",
+    "gateway": "tidegate.benchmarks.gateway:run",
+    "hostile": "tidegate.benchmarks.hostile.run:run",
+    "interop": "tidegate.benchmarks.interop.matrix:run",
     "moves": "tidegate.benchmarks.moves:run",
+    "outage": "tidegate.benchmarks.outage:run",
     "pipeline": "tidegate.benchmarks.pipeline:run",
     "send-rate-scale": "tidegate.benchmarks.send_rate_scale:run",
+    "storm": "tidegate.benchmarks.storm:run",
 }
 
 Benchmark = Callable[[Progress, Path | None], Report]

@@ -32,6 +32,9 @@ def demo(
     kill_leader: Annotated[
         bool, typer.Option("--kill-leader", help="Kill the leading controller in the middle of act 2.")
     ] = False,
+    deaf: Annotated[
+        float | None, typer.Option(min=0.01, max=0.99, help="Share of the devices that do not listen to advice.")
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also write the verdict as an SVG picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,19 +47,23 @@ def demo(
       tidegate demo
       tidegate demo --headless --json
       tidegate demo --headless --controllers 2 --kill-leader
+      tidegate demo --headless --deaf 0.5
       tidegate demo --policy adaptive --headless
     """
-    from tidegate.demo.growing import Growing  # noqa: PLC0415 - what it imports is slow, and only it needs it
+    from tidegate.demo.deafness import Deaf  # noqa: PLC0415 - what it imports is slow, and only it needs it
+    from tidegate.demo.growing import Growing  # noqa: PLC0415
     from tidegate.demo.performance import Performance  # noqa: PLC0415
     from tidegate.demo.script import GROWING, Script  # noqa: PLC0415
 
     grows = policy is DemoPolicy.ADAPTIVE
-    if grows and (kill_leader or picture is not None):
-        raise UserError("--kill-leader and --picture belong to the policy gotin: leave them out with adaptive.")
-    script = GROWING if grows else Script()
+    if grows and (kill_leader or picture is not None or deaf is not None):
+        raise UserError("--kill-leader, --deaf and --picture belong to the policy gotin: leave them out with adaptive.")
+    if deaf is not None and picture is not None:
+        raise UserError("--picture shows a verdict in which everybody listens: leave it out with --deaf.")
+    script = GROWING if grows else Script(deaf=deaf or 0.0)
     script = script if seconds is None else msgspec.structs.replace(script, flood_s=seconds)
     with everything_else_to_stderr() if as_json else contextlib.nullcontext():
-        performance = (Growing if grows else Performance)(
+        performance = (Growing if grows else Deaf if deaf is not None else Performance)(
             Console(stderr=as_json, width=None if sys.stderr.isatty() else 132),
             script,
             headless=headless or as_json,

@@ -43,7 +43,9 @@ def run(
     acks: Annotated[
         Path | None, typer.Option(help="Directory for the acknowledgement file.", show_default="<state>/acks")
     ] = None,
-    deaf: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of devices that ask for no advice.")] = 0.0,
+    deaf: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of devices that ask for no advice, like any MQTT client.")
+    ] = 0.0,
     classes: Annotated[
         str | None, typer.Option(help="class:share with commas; each class gets its share of the devices.")
     ] = None,

@@ -1,6 +1,7 @@
 """``tidegate gateway``: one gateway, until stopped."""
 
 import asyncio
+import os
 import resource
 import signal
 import sys
@@ -23,44 +24,60 @@ def run(
     config: Config = None,
     port: Annotated[int | None, typer.Option(help="For MQTT devices; 0 takes a free one.")] = None,
     http_port: Annotated[int | None, typer.Option(help="For HTTP ingest; 0 takes a free one.")] = None,
+    processes: Annotated[int | None, typer.Option(help="How many processes share its ports.")] = None,
     ends_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run one gateway: devices connect to it, and it gives them to the brokers.
 
+    SIGHUP replaces its processes by new ones, SIGUSR1 lets it end; both send clients away at a pace.
+
     \b
     Examples:
       tidegate gateway --port 1883
-      tidegate gateway --name gateway-2 --http-port 8080
+      tidegate gateway --name gateway-2 --http-port 8080 --processes 4
     """
-    import uvloop  # noqa: PLC0415 - only this command needs it
-
     settings = load(config)
-    chosen = with_options(settings.gateway, {"name": name, "port": port, "http_port": http_port})
+    options = {"name": name, "port": port, "http_port": http_port, "processes": processes}
+    chosen = with_options(settings.gateway, options)
     installation = Installation.load(state)
     _allow_open_files()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(installation, chosen, settings.classes, ends_with_parent))
+    asyncio.run(_serve(installation, chosen, settings.classes, ends_with_parent))
 
 
 async def _serve(
     installation: Installation, settings: GatewaySettings, classes: tuple[DeviceClass, ...], ends_with_parent: bool
 ) -> None:
-    from tidegate.gateway.server import Gateway  # noqa: PLC0415 - the web server is slow to import
+    from tidegate.gateway.supervisor import Supervisor  # noqa: PLC0415 - only this command needs it
 
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    gateway = Gateway(installation, settings, _say, classes)
+    supervisor = Supervisor(installation, settings, _say, classes)
+    had_terminal = _has_terminal()
+
+    def hang_up() -> None:
+        """An upgrade; but a terminal that is gone takes along what runs in it."""
+        if had_terminal and not _has_terminal():
+            stopping.set()
+        else:
+            supervisor.upgrade()
+
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
+    loop.add_signal_handler(signal.SIGUSR1, supervisor.drain)
+    watch = loop.create_task(stop_with_parent(stopping)) if ends_with_parent else None
     try:
-        await gateway.start()
-        mqtt, http = (f"{host}:{port}" for host, port in (gateway.mqtt_address, gateway.http_address))
-        _say(f"Gateway {settings.name} is ready at {mqtt} (HTTP {http}).")
-        watch = loop.create_task(stop_with_parent(stopping)) if ends_with_parent else None
-        await stopping.wait()
+        await supervisor.run(stopping)
+    finally:
         if watch is not None:
             watch.cancel()
-    finally:
-        await gateway.stop()
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _allow_open_files() -> None:

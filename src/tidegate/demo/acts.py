@@ -19,7 +19,7 @@ from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import TidegateError
-from tidegate.model.observations import NodeState
+from tidegate.model.observations import GatewayState, NodeState
 from tidegate.model.view import Sample, View, is_ageing, state_of
 
 LOOK_S = 0.25
@@ -27,6 +27,7 @@ DRAIN_S_MAX = 90.0
 SETTLE_S_MAX = 10.0
 EMPTY = 20
 DECISIONS_SHOWN = 6
+HELD_TOO_LONG = "held too long"  # a gateway's words for why it closed a connection
 
 Cue = tuple[float, Callable[[], None]]
 
@@ -37,6 +38,7 @@ class Fleet:
     def __init__(self, state: Path, acks: Path, pattern: str, script: Script, *options: str) -> None:
         command = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--state", str(state), "--acks", str(acks)]
         command += ["--pattern", pattern, "--interval", str(script.interval_s), "--seed", str(script.seed), "--json"]
+        command += ["--deaf", str(script.deaf)] if script.deaf else []
         self.began_s = time.time()
         self._log = (state / "logs" / "fleet.log").open("ab")
         self._process = subprocess.Popen(
@@ -116,6 +118,8 @@ class Stage:
             interval_s_end=noted.interval_s_end,
             fleet=fleet.summary(),
             nodes=tuple(noted.nodes),
+            held_clients_max=noted.held_clients_max,
+            held_too_long=noted.held_too_long,
             **self._ledger(acks),
         )
 
@@ -152,6 +156,9 @@ class Stage:
         state = state_of(view.samples, view.mode)
         samples = tuple(sample for sample in view.samples if sample.at_s >= noted.began_s) or view.samples[-1:]
         self.story.measured(second, samples, state.severity)
+        if self.script.deaf:
+            gateways = view.chain.gateways
+            self.story.held(held_clients(gateways), sum(gateway.held for gateway in gateways))
         mood = (state.severity, is_ageing(view.samples), view.samples[-1].interval_s > 0)
         if mood != noted.mood:
             noted.mood = mood
@@ -160,6 +167,7 @@ class Stage:
     def _tell_decisions(self, noted: "_Noted", view: View) -> None:
         noted.see(view.samples)
         noted.see_nodes(view.chain.nodes)
+        noted.see_gateways(view.chain.gateways)
         for decision in view.decisions:
             if decision.at_s <= max(noted.decided_s, noted.began_s) or decision.action.kind == "route":
                 continue
@@ -174,6 +182,10 @@ class Stage:
                 self.story.decision(decision, whole=noted.decisions == 1)
 
 
+def held_clients(states: Iterable[GatewayState]) -> int:
+    return sum(sum(state.held_clients.values()) for state in states)
+
+
 class _Noted:
     def __init__(self, began_s: float) -> None:
         self.began_s = began_s
@@ -184,7 +196,9 @@ class _Noted:
         self.interval_s_end = 0.0
         self.mood: tuple[str, bool, bool] | None = None
         self.nodes: list[NodeSpan] = []
+        self.held_clients_max = 0
         self._told_s = 0.0
+        self._closed: list[int] = []  # first and last count of clients that were held too long
 
     def is_due(self) -> bool:
         """Whether it is time for the next line; asking says that it will be printed."""
@@ -201,6 +215,15 @@ class _Noted:
                 self.nodes[place] = msgspec.structs.replace(span, ended_s=now_s)
         known = {span.name for span in self.nodes if span.ended_s is None}
         self.nodes += [NodeSpan(name=name, started_s=now_s) for name in sorted(running - known)]
+
+    def see_gateways(self, states: Sequence[GatewayState]) -> None:
+        self.held_clients_max = max(self.held_clients_max, held_clients(states))
+        closed = sum(state.refused.get(HELD_TOO_LONG, 0) for state in states)
+        self._closed = [*self._closed[:1], closed]
+
+    @property
+    def held_too_long(self) -> int:
+        return max(0, self._closed[-1] - self._closed[0]) if self._closed else 0
 
     def see_nodes(self, states: Iterable[NodeState]) -> None:
         """A node works when it has slices, and has committed since it got them."""

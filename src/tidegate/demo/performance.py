@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 from rich.console import Console
 
 from tidegate.cli.report import Check, Report
@@ -17,7 +19,7 @@ from tidegate.demo.keys import stay
 from tidegate.demo.script import Script, environment
 from tidegate.demo.starting import Starting
 from tidegate.demo.story import Story
-from tidegate.demo.verdict import by_second, checks, figures
+from tidegate.demo.verdict import Act, Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.errors import TidegateError
@@ -113,18 +115,27 @@ class Performance:
         second = stage.play("act-2", protected=True, calm_s=script.pause_s, cues=self._cues_with(stage))
         self._story.say("  Reading from the table how old each reading was when it was stored.")
         rows = committed(Path(stage.chain.installation.tables) / "readings")
-        without, protected = (figures(act, rows) for act in (first, second))
-        self._story.verdict(without, protected)
-        if self._picture_file is not None:
-            picture.save(self._picture_file, without, protected)
-        found = checks(without, protected)
+        without, protected = figures(first, rows), figures(second, rows)
+        found, more = self._verdict((first, second), rows, (without, protected))
         self._tell_checks(found)
         documents = [
             {**msgspec.to_builtins(one), "script": msgspec.to_builtins(script)} for one in (without, protected)
         ]
         seconds = [row for act in (first, second) for row in by_second(act, rows)]
         times = [msgspec.to_builtins(act) for act in (first, second)]
-        return Report("demo", [*documents, *times, *seconds], found, round(self._passed_s(), 1))
+        return Report("demo", [*documents, *times, *more, *seconds], found, round(self._passed_s(), 1))
+
+    def _verdict(
+        self,
+        acts: tuple[Act, Act],  # noqa: ARG002 - another demo judges by them
+        rows: pa.Table,  # noqa: ARG002
+        ends: tuple[Figures, Figures],
+    ) -> tuple[list[Check], list[dict[str, Any]]]:
+        """Say how it ended; the checks, and what else the report should have."""
+        self._story.verdict(*ends)
+        if self._picture_file is not None:
+            picture.save(self._picture_file, *ends)
+        return checks(*ends), []
 
     def _cues_without(self) -> list[Cue]:
         script, story = self._script, self._story

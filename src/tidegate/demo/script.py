@@ -20,6 +20,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     flood_s: float = 20.0
     after_s: float = 10.0
     seed: int = 7
+    deaf: float = 0.0  # share of the devices that do not listen
 
     def pattern(self, calm_s: float) -> str:
         """Seconds and devices, linear between, as ``tidegate fleet --pattern`` takes it."""

@@ -52,6 +52,13 @@ class Story:
         )
         self.say(line, _STYLES[severity] if severity != "good" else "")
 
+    def held(self, clients: int, publishes: int) -> None:
+        """Only where somebody is."""
+        if clients or publishes:
+            self.say(
+                f"        {clients:,} clients are held in the gateway, {publishes:,} of their publishes wait there"
+            )
+
     def decision(self, decision: Decision, *, whole: bool) -> None:
         if not whole:
             self.say(f"        {decision.sentence}", "cyan")
@@ -65,19 +72,26 @@ class Story:
         self._said_s = time.monotonic()
 
     def verdict(self, without: Figures, protected: Figures) -> None:
-        self.heading("Verdict: the same flood, the same seed")
+        self.comparison("Verdict: the same flood, the same seed", table(without, protected))
+        self.helped("data", without.age_s_mean, protected.age_s_mean)
+
+    def comparison(self, title: str, rows: Iterable[tuple[str, str, str]]) -> None:
+        self.heading(title)
         shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         shown.add_column("")
         shown.add_column("without", justify="right")
         shown.add_column("with", justify="right")
-        for row in table(without, protected):
+        for row in rows:
             shown.add_row(*row)
         self.console.print(shown)
-        if protected.age_s_mean < without.age_s_mean:
-            factor = without.age_s_mean / max(protected.age_s_mean, 1e-3)
-            self.say(f"Protection kept data {factor:.1f} times fresher while Spark stayed busy.", "bold green")
+
+    def helped(self, what: str, without_s: float, protected_s: float) -> None:
+        """Whether it did, from the mean ages."""
+        if protected_s < without_s:
+            factor = without_s / max(protected_s, 1e-3)
+            self.say(f"Protection kept {what} {factor:.1f} times fresher while Spark stayed busy.", "bold green")
         else:
-            self.say("Protection did not help in this run: data was as old with it as without it.", "bold red")
+            self.say(f"Protection did not help in this run: {what} was as old with it as without it.", "bold red")
 
     def table(self, title: str, rows: Iterable[tuple[str, str]]) -> None:
         self.heading(title)

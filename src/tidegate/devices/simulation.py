@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from tidegate.devices.acknowledgements import AckFile
-from tidegate.devices.device import DEFAULT_INTERVAL_S, Device, DeviceCounters
+from tidegate.devices.device import DEFAULT_INTERVAL_S, WINDOW, Device, DeviceCounters
 from tidegate.devices.fleet import STOP_DRAIN_S, TICK_S, value_of
 from tidegate.devices.mix import Mix
 from tidegate.devices.pattern import Pattern
+from tidegate.devices.publisher import CLOSE_TIMEOUT_S, PublisherSettings
 from tidegate.devices.random_walk import random_walk
 from tidegate.devices.sampling import Sampling
 from tidegate.model.errors import TidegateError
@@ -33,6 +34,11 @@ LATE_SHARE_MAX = 0.001
 # ... and each device is connected so soon after it was wanted.
 CONNECT_S_MAX = 5.0
 DRAIN_S = 15.0
+# Deaf devices are ordinary MQTT clients, which wait for an acknowledgement for as long as pings are answered.
+DEAF_SETTINGS = PublisherSettings(window=WINDOW, keep_alive_s=60, acknowledge_timeout_s=60.0)
+# What they published may wait in a gateway, and so long it is held there at most.
+DEAF_DRAIN_S = 30.0
+STOPPED_LOOK_S = 0.1
 REPORT_S = 1.0
 ADJUST_S = 0.02
 # More at once would overrun the queue of a listener, and wait for the network to repeat them.
@@ -56,8 +62,12 @@ class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     mix: Mix = Mix()
 
     def is_deaf(self, index: int) -> bool:
-        """Spread evenly over the devices, so that every count of them has its share."""
-        return math.floor((index + 1) * self.deaf) > math.floor(index * self.deaf)
+        return is_deaf(index, self.deaf)
+
+
+def is_deaf(index: int, share: float) -> bool:
+    """Spread evenly over the devices, so that every count of them has its share."""
+    return math.floor((index + 1) * share) > math.floor(index * share)
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +207,7 @@ class Simulation:
             acknowledgements=self._file,
             boot=plan.boot,
             follows_advice=not plan.is_deaf(index),
+            settings=DEAF_SETTINGS if plan.is_deaf(index) else None,
             chance=chance,
         )
         return _Member(device, phase_s, _values(plan.seed, index, is_event_driven=is_event_driven))
@@ -205,6 +216,8 @@ class Simulation:
         if index not in self._sampling:
             return
         self._sampling.end(index)
+        if self._plan.is_deaf(index) and not self._stopped:
+            drain_s = max(drain_s, DEAF_DRAIN_S)
         task = asyncio.create_task(_leave(self._members[index].device, drain_s))
         task.add_done_callback(lambda _: self._leaving.pop(index, None))
         self._leaving[index] = task
@@ -212,7 +225,15 @@ class Simulation:
     async def _leave_all(self, drain_s: float) -> None:
         for index in range(len(self._members)):
             self._dismiss(index, drain_s)
-        await asyncio.gather(*self._leaving.values(), return_exceptions=True)
+        leaving = list(self._leaving.values())
+        while not self._stopped and not all(task.done() for task in leaving):
+            await asyncio.wait(leaving, timeout=STOPPED_LOOK_S)
+        if leaving:
+            # Some began to leave when there was more time.
+            _, late = await asyncio.wait(leaving, timeout=STOP_DRAIN_S + CLOSE_TIMEOUT_S)
+            for task in late:
+                task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
 
     def _take_samples(self, now_s: float) -> bool:
         """Take the samples that are due; whether some may be left for the next turn."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.devices.mqtt import encode_publish
+from tidegate.gateway.mqtt.packets import Publish, encode
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 
 _DECODER = msgspec.json.Decoder(Advice)
@@ -46,7 +46,18 @@ class AdviceInForce:
             return None
         return msgspec.structs.replace(self._advice, lifetime_s=left_s)
 
-    def packet(self) -> bytes:
-        """The PUBLISH that advises a device; empty where nothing is in force."""
+    def document(self) -> bytes:
+        """The advice as a device reads it; empty where nothing is in force."""
         current = self.current()
-        return encode_publish(_TOPIC, msgspec.json.encode(current)) if current is not None else b""
+        return msgspec.json.encode(current) if current is not None else b""
+
+    def packet(self, version: int) -> bytes:
+        """The PUBLISH that advises a device; empty where nothing is in force."""
+        document = self.document()
+        return encode(Publish(topic=_TOPIC, payload=document), version) if document else b""
+
+    def rate_of(self, device_class: str | None) -> float | None:
+        """How often a device of this class may send, per second; None where nothing is asked of it."""
+        current = self.current()
+        interval_s = current.interval_of(device_class) if current is not None else 0.0
+        return 1.0 / interval_s if interval_s else None

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class BrokerSide(asyncio.Protocol):
     """One attempt to reach a broker and, once that has answered CONNECT, the connection itself."""
 
+    __slots__ = ("_device", "_session", "answered", "broker", "lost", "transport")
+
     def __init__(self, device: "DeviceSide", broker: Broker, session: Session) -> None:
         loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport | None = None
@@ -30,16 +32,21 @@ class BrokerSide(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         session = self._session
         forward = session.from_broker(data)
-        if not self.answered.done():
-            if session.return_code is None:
-                if session.problem:
-                    self.close()
-                return
-            self.answered.set_result(True)
+        if not self.answered.done() and not self._has_answer(session):
+            return
         if forward:
-            self._device.write(forward)
+            self._device.deliver(forward)
         if session.problem:
-            self._device.end(session.problem)
+            self._device.end(session.problem, session.code)
+
+    def _has_answer(self, session: Session) -> bool:
+        """Whether the broker has answered CONNECT, in a version that the device speaks."""
+        if session.return_code is None:
+            if session.problem:
+                self.close()
+            return False
+        self.answered.set_result(not session.speaks_older)
+        return not session.speaks_older
 
     def eof_received(self) -> None:
         """The broker hangs up: the transport closes itself, and with it the device's."""
@@ -50,7 +57,7 @@ class BrokerSide(asyncio.Protocol):
         if not self.answered.done():
             self.answered.set_result(False)
         elif self.answered.result():
-            self._device.close()
+            self._device.broker_left()
 
     def pause_writing(self) -> None:
         self._device.pause_reading()

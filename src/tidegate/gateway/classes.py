@@ -7,36 +7,62 @@ further look at their topics.
 import re
 from collections.abc import Sequence
 
-import msgspec
-
+from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt.filters import compile_filter
+from tidegate.gateway.shared import layout
 from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 from tidegate.model.observations import ClassState
 
 # Advice names every class, and has to stay a message that a small device can read.
-CLASSES_MAX = 16
+CLASSES_MAX = layout.CLASSES_MAX
 
 
-class ClassCount(msgspec.Struct):
-    """One class since the gateway started. ``devices`` is how many are connected, ``publishes`` only grows."""
+class ClassCount:
+    """One class on one process. ``devices`` is how many are connected, ``publishes`` only grows.
 
-    name: str | None  # None: topics that no class asks for
-    devices: int = 0
-    publishes: int = 0
+    Where every message counts, add to ``cells[own.publishes_cell]``.
+    """
+
+    __slots__ = ("cells", "devices_cell", "name", "publishes_cell")
+
+    def __init__(self, name: str | None, number: int, cells: memoryview) -> None:
+        self.name = name  # None: topics that no class asks for
+        self.cells = cells
+        self.devices_cell = layout.CLASS_DEVICES + number
+        self.publishes_cell = layout.CLASS_PUBLISHES + number
+
+    @property
+    def devices(self) -> int:
+        return self.cells[self.devices_cell]
+
+    @devices.setter
+    def devices(self, count: int) -> None:
+        self.cells[self.devices_cell] = count
+
+    @property
+    def publishes(self) -> int:
+        return self.cells[self.publishes_cell]
+
+    @publishes.setter
+    def publishes(self, count: int) -> None:
+        self.cells[self.publishes_cell] = count
 
 
 class Classes:
-    def __init__(self, classes: Sequence[DeviceClass]) -> None:
+    """Counted in the row that ``counters`` has; without one, for this object alone."""
+
+    def __init__(self, classes: Sequence[DeviceClass], counters: Counters | None = None) -> None:
         if len(classes) > CLASSES_MAX:
             raise UserError(f"There are {len(classes)} device classes: keep at most {CLASSES_MAX}.")
+        cells = (counters or Counters()).cells
         self._filters: list[tuple[re.Pattern[bytes], ClassCount]] = []
         self._counts: dict[str, ClassCount] = {}
-        self._classless = ClassCount(None)
-        for one in classes:
+        self._classless = ClassCount(None, CLASSES_MAX, cells)
+        for number, one in enumerate(classes):
             if one.name in self._counts:
                 raise UserError(f"Two device classes are named {one.name}: rename one, or join their topics.")
-            count = self._counts[one.name] = ClassCount(one.name)
+            count = self._counts[one.name] = ClassCount(one.name, number, cells)
             self._filters.extend((_compiled(text, one.name), count) for text in one.topics)
 
     def of(self, topic: bytes) -> ClassCount:

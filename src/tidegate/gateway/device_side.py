@@ -1,41 +1,82 @@
 """The asyncio shell of one device's connection: two sockets, and what happens between them.
 
-A device must say CONNECT in time. It is then dialled to a broker, and to the next one if that does not answer; what
-the device sends meanwhile waits. Once a broker has answered, bytes flow both ways through the session. Who cannot
-write any further stops the other side from being read, so the gateway never holds more than its buffers. When one
-side goes, the other gets what is still buffered for it and is closed.
+A device must say CONNECT in time. It is then dialled to a broker; what it sends meanwhile waits. Once a broker has
+answered, bytes flow both ways through the session, and for an MQTT 5 device on a 3.1.1 broker through a translation
+before it. Who cannot write any further stops the other side from being read, so the gateway never holds more than its
+buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for their
+turn still go to the broker at their pace.
 """
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, cast
 
 from tidegate.gateway import sockets
-from tidegate.gateway.broker_side import BrokerSide
-from tidegate.gateway.mqtt.opening import Connect, Opened, Opening, Refusal
-from tidegate.gateway.mqtt.packets import CONNACK_UNAVAILABLE
+from tidegate.gateway.dialling import Dialled, dial_any
+from tidegate.gateway.mqtt import violations
+from tidegate.gateway.mqtt.opening import Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
 from tidegate.gateway.mqtt.session import Session
-from tidegate.model.routes import Broker
+from tidegate.gateway.mqtt.translation import Translation
+from tidegate.gateway.mqtt.violations import Violation
+from tidegate.gateway.waiting import Waiting
 
 if TYPE_CHECKING:
+    from tidegate.gateway.broker_side import BrokerSide
     from tidegate.gateway.gate import Gate
 
 # How long a broker may take to let go of a client that connects anew.
 GIVE_WAY_S = 1.0
+# A device may be silent for so many times its keep-alive; a broker that watches it as well shall be the first to act.
+SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
+# What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
+EARLY_BYTES_MAX = 262_144
+TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 
 
 class DeviceSide(asyncio.Protocol):
     """The connection of one device, from its first byte on."""
 
+    __slots__ = (
+        "_deadline",
+        "_dialling",
+        "_early",
+        "_ended",
+        "_gate",
+        "_gives_way",
+        "_left",
+        "_opening",
+        "_session",
+        "_version_name",
+        "_writable",
+        "client_id",
+        "connect",
+        "dialled",
+        "heard_s",
+        "side",
+        "translation",
+        "transport",
+        "waiting"
+    )  # fmt: skip
+
     def __init__(self, gate: "Gate") -> None:
         self.side: BrokerSide | None = None  # once a broker has answered
         self.connect: Connect | None = None
+        self.client_id = ""
         self.transport: asyncio.Transport | None = None
+        self.translation: Translation | None = None
+        self.dialled: Dialled | None = None
+        self.waiting: Waiting | None = None
+        self.heard_s = 0.0
         self._gate = gate
         self._session: Session | None = None
-        self._opening = Opening(gate.settings.connect_bytes_max)
-        self._held = b""
+        self._opening: Opening | None = Opening(gate.settings.connect_bytes_max, gate.settings.properties_max)
+        self._early = bytearray()
         self._writable = True
         self._gives_way = False
+        self._ended = False
+        self._left = False
+        self._version_name = ""
         self._deadline: asyncio.TimerHandle | None = None
         self._dialling: asyncio.Task[None] | None = None
 
@@ -47,30 +88,31 @@ class DeviceSide(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
+        sockets.notice_dead_peers(self.transport)
         self._deadline = asyncio.get_running_loop().call_later(
             self._gate.settings.connect_timeout_s, self.end, "no CONNECT in time"
         )
 
     def data_received(self, data: bytes) -> None:
-        side, session = self.side, self._session
-        if side is None or session is None:
+        session, side = self._session, self.side
+        if session is None or side is None:
             self._receive_early(data)
             return
-        forward = session.from_device(data)
+        now_s = self.heard_s = time.monotonic()
+        if self.translation is not None:
+            data = self._translated(self.translation, session, data)
+        forward = session.from_device(data, now_s)
         if forward:
             side.write(forward)
-        if session.answer:
-            if self._writable:
-                self.write(session.take_answer())
-            else:
-                self.end("answers are not read")
-        if session.problem:
-            self.end(session.problem)
+        if session.attention:
+            self._attend(session, now_s)
+        if self.translation is not None:
+            self._attend_translation(self.translation)
 
     def eof_received(self) -> bool:
         """The device sends no more. What it sent is still delivered, and answered where the broker does."""
         upstream = self.side.transport if self.side is not None else None
-        if upstream is None or upstream.is_closing() or not upstream.can_write_eof():
+        if upstream is None or upstream.is_closing() or not upstream.can_write_eof() or self._holds:
             return False
         upstream.write_eof()
         self._deadline = asyncio.get_running_loop().call_later(sockets.LINGER_S, self.close)
@@ -81,10 +123,12 @@ class DeviceSide(asyncio.Protocol):
             self._deadline.cancel()
         if self._dialling is not None:
             self._dialling.cancel()
-        if self.side is not None:
-            self.side.close()
         if self._session is not None:
             self._session.leave()
+        if self._holds and not self._ended and not self._gives_way and self.waiting is not None:
+            self.waiting.finish()
+        else:
+            self.release_broker()
         self._gate.leave(self)
 
     def pause_writing(self) -> None:
@@ -94,32 +138,69 @@ class DeviceSide(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
-        if self.side is not None:
+        if self.side is not None and not (self.translation is not None and self.translation.is_full):
             sockets.resume(self.side.transport)
 
     # -- what the other side and the gate call
 
+    def deliver(self, data: bytes) -> None:
+        """The broker's packets, for the device."""
+        translation = self.translation
+        if translation is None:
+            self.write(data)
+            return
+        self.write(translation.wrap(data) + translation.answer())
+        self._attend_translation(translation)
+        if translation.is_full and self.side is not None:
+            sockets.pause(self.side.transport)
+
     def write(self, data: bytes) -> None:
-        sockets.write(self.transport, data)
+        if data:
+            sockets.write(self.transport, data)
 
     def pause_reading(self) -> None:
         sockets.pause(self.transport)
 
     def resume_reading(self) -> None:
-        if not self._gives_way:
+        """Unless something else keeps the device from being read."""
+        waiting, side = self.waiting, self.side
+        is_blocked = side is not None and sockets.is_full(side.transport)
+        if not self._gives_way and not is_blocked and not (waiting is not None and waiting.is_full):
             sockets.resume(self.transport)
 
-    def end(self, reason: str, answer: bytes = b"") -> None:
-        """Close because of something that is counted."""
+    def end(self, reason: str, code: int = 0, answer: bytes = b"") -> None:
+        """Close because of something that is counted. ``code`` is for a device that speaks MQTT 5."""
         if self.transport is None or self.transport.is_closing():
             return
+        self._ended = True
         self._gate.counters.refuse(reason)
-        if answer:
-            self.write(answer)
+        self.write(answer or self._farewell(code))
+        self.close()
+
+    def dismiss(self) -> None:
+        """The gateway goes: the device shall come again, elsewhere, and its will is not published for that."""
+        if self.side is not None and self._session is not None and self.connect is not None:
+            self.side.write(encode_frame(DISCONNECT, b""))
+        self.end("draining", SHUTTING_DOWN)
+
+    def broker_left(self) -> None:
+        self.write(self._farewell(SHUTTING_DOWN if self.translation is not None else 0))
         self.close()
 
     def close(self) -> None:
         sockets.close(self.transport)
+
+    def release_broker(self) -> None:
+        """Nothing of this device waits here any more: the broker may know that it is gone."""
+        if self.waiting is not None:
+            self.waiting.abandon("held too long" if self._ended else "held when it left")
+        if self.side is not None:
+            self.side.close()
+        if self.translation is not None and self.translation.dropped:
+            self._gate.counters.drop("larger than the client takes", self.translation.dropped)
+        if self.dialled is not None and not self._left:
+            self._left = True
+            self._gate.forget(self, self.dialled)
 
     async def give_way(self) -> None:
         """The same client connects anew. The broker must have closed this connection before it sees the other."""
@@ -128,6 +209,7 @@ class DeviceSide(asyncio.Protocol):
             return
         self._gives_way = True
         self.pause_reading()
+        self.write(self._farewell(TAKEN_OVER))
         try:
             # Where reading is paused the broker's farewell would go unseen.
             if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
@@ -137,75 +219,117 @@ class DeviceSide(asyncio.Protocol):
             side.transport.abort()
         await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
 
+    def look(self, now_s: float) -> None:
+        """Once a second: is the device alive, does the broker know, has anything waited for too long."""
+        connect, waiting = self.connect, self.waiting
+        if connect is None or waiting is None or self._session is None:
+            return
+        keep_alive_s = self._gate.keep_alive_of(connect, self._session)
+        silent_s = now_s - self.heard_s
+        if silent_s > SILENT_FACTOR * keep_alive_s + SILENT_GRACE_S and not waiting.is_full:
+            self.end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED)
+        else:
+            waiting.look(now_s)
+
     # -- from CONNECT to a broker
 
     def _receive_early(self, data: bytes) -> None:
-        if self._dialling is not None:
-            self._held += data
+        if self._opening is None:
+            self._early += data
+            if len(self._early) > EARLY_BYTES_MAX:
+                self.end("packet too large", violations.PACKET_TOO_LARGE)
             return
         match self._opening.receive(data):
             case Refusal(reason, answer):
-                self.end(reason, answer)
+                self.end(reason, answer=answer)
             case Opened() as opened:
                 assert self._deadline is not None
                 self._deadline.cancel()
                 self._gate.counters.bytes_in += len(opened.packet)
                 self.pause_reading()
-                self._held = opened.rest
+                self._opening, self._early = None, bytearray(opened.rest)
                 self.connect = opened.connect
                 self._dialling = asyncio.get_running_loop().create_task(self._reach_broker(opened))
             case None:
                 pass
 
     async def _reach_broker(self, opened: Opened) -> None:
-        gate, tried = self._gate, set[str]()
-        await gate.make_way(opened.connect)
-        while (broker := gate.router.take(opened.connect.client_id, tried)) is not None:
-            tried.add(broker.name)
-            if await self._dial(broker, opened.packet):
-                self._flow()
-                return
-        self.end("no broker available", CONNACK_UNAVAILABLE)
-
-    async def _dial(self, broker: Broker, packet: bytes) -> bool:
-        """Whether the broker answered, be it with a refusal. Until then nothing but CONNECT was sent to it."""
-        gate, loop = self._gate, asyncio.get_running_loop()
-        session = Session(gate.settings.packet_bytes_max, gate.advice, gate.counters, gate.classes)
-        side = BrokerSide(self, broker, session)
-        side.lost.add_done_callback(lambda _: gate.router.give_back(broker))
-        answered = False
+        gate, version = self._gate, opened.connect.version
+        unavailable = connack_refusing(version, violations.SERVER_UNAVAILABLE)
         try:
-            async with asyncio.timeout(gate.settings.broker_timeout_s):
-                await loop.create_connection(lambda: side, broker.host, broker.port)
-                side.write(packet)
-                await asyncio.wait((side.answered,))
-                answered = side.answered.result()
-        except (OSError, TimeoutError):
-            pass
-        finally:
-            if answered:
-                self.side, self._session = side, session
-            elif side.transport is not None:
-                side.transport.abort()
-            elif not side.lost.done():
-                side.lost.set_result(None)
-        return answered
+            while await gate.turn(self):
+                began_s = time.monotonic()
+                await gate.make_way(opened.connect)
+                dialled = await dial_any(gate, self, opened)
+                gate.answered(self, time.monotonic() - began_s, dialled is not None)
+                if dialled is not None:
+                    self._flow(dialled)
+                    return
+        except Violation as violation:
+            gate.gives_up(self)
+            self.end(violation.reason, answer=connack_refusing(version, violation.code))
+            return
+        self.end("no broker available", answer=unavailable)
 
-    def _flow(self) -> None:
+    def _flow(self, dialled: Dialled) -> None:
         """A broker answered: from now on bytes pass, those first that had to wait."""
-        assert self.side is not None
-        assert self._session is not None
+        gate, session = self._gate, dialled.session
         assert self.connect is not None
-        if self._session.return_code != 0:
-            self._gate.counters.refuse("refused by the broker")
-        elif not self.side.lost.done():
-            self._gate.accepted(self, self.connect.client_id, self.side.broker)
-        if self.side.lost.done():
+        self.dialled, self.side, self._session, self.client_id = dialled, dialled.side, session, dialled.client_id
+        self.heard_s = time.monotonic()
+        if session.return_code:
+            gate.counters.refuse("refused by the broker")
             self.close()
             return
+        self.waiting = Waiting(self, session, dialled.side, gate.keep_alive_of(self.connect, session))
+        gate.accepted(self, dialled)
+        if self.side.transport is None or self.side.transport.is_closing():
+            self.close()
+            return
+        early, self._early = bytes(self._early), bytearray()
         self.resume_reading()
-        held, self._held = self._held, b""
-        if held:
-            self.data_received(held)
-        if not self._writable:
-            sockets.pause(self.side.transport)
+        if early:
+            self.data_received(early)
+
+    # -- beside the bytes
+
+    @property
+    def _holds(self) -> bool:
+        return self._session is not None and self._session.passing.hold.waiting > 0
+
+    def _translated(self, translation: Translation, session: Session, data: bytes) -> bytes:
+        data = translation.received(data)
+        session.passing.expiries_s = translation.message_expiry_s
+        return data
+
+    def _attend(self, session: Session, now_s: float) -> None:
+        session.attention = False
+        if session.answer:
+            answer = session.take_answer()
+            if self._writable:
+                self.deliver(answer)
+            else:
+                self.end("answers are not read")
+        if session.problem:
+            self.end(session.problem, session.code)
+        elif self._holds and self.waiting is not None:
+            self.waiting.begin(now_s)
+
+    def _attend_translation(self, translation: Translation) -> None:
+        self.write(translation.answer())
+        if self.side is not None and (upstream := translation.answer_upstream()):
+            self.side.write(upstream)
+        if translation.problem:
+            self.end(translation.problem, translation.code)
+        elif translation.closes_without_disconnect:
+            self.close()
+        elif self._writable and not translation.is_full and self.side is not None:
+            sockets.resume(self.side.transport)
+
+    def _farewell(self, code: int) -> bytes:
+        """What a device that speaks MQTT 5 is told at the end."""
+        if not code or self.connect is None or self.connect.version < 5 or self._session is None:
+            return b""
+        if self.translation is not None:
+            return self.translation.farewell(code)
+        return encode(Disconnect(code=code), 5) if not self._session.disconnected else b""

@@ -1,40 +1,90 @@
 """Which broker a client is given to: where it was before, else by the weights. Nothing here waits or dials.
 
-A change of routes concerns new connections only.
+A change of routes concerns new connections only. All processes of a gateway count and remember together: a client comes
+back to its broker whichever process it meets, and the connections of all follow the weights.
 """
 
 import random
-from collections import Counter
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
-from tidegate.control.placement.sticky import Sticky
 from tidegate.control.placement.weighted import choose, may_take
+from tidegate.gateway.shared import layout
+from tidegate.gateway.shared.brokers import key_of
+from tidegate.gateway.shared.directory import Known
+from tidegate.gateway.shared.memory import Shared
 from tidegate.model.routes import Broker, Routes
 
 
 class Router:
-    def __init__(self, routes: Routes, sticky: Sticky, ties: random.Random) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        shared: Shared,
+        ties: random.Random,
+        *,
+        slot: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.routes = routes
-        self.connections: Counter[str] = Counter()  # per broker, those being dialled included
-        self._sticky = sticky
+        self._process = shared.rows[slot].cells[layout.PROCESS]
+        self._directory = shared.directory
+        self._loads = shared.brokers(slot)
         self._ties = ties
+        self._clock = clock
+
+    @property
+    def connections(self) -> dict[str, int]:
+        """Of all processes, per broker, those being dialled included."""
+        return self._loads.total()
 
     def take(self, client_id: str, excluded: Collection[str] = ()) -> Broker | None:
         """A broker for this client, counted until ``give_back``; None where none is left to try."""
-        usable = {broker.name: broker for broker in self.routes.brokers if may_take(broker)}
-        known = self._sticky.recall(client_id, usable)
-        if known is not None and known not in excluded:
-            chosen: Broker | None = usable[known]
-        else:
-            chosen = choose(self.routes.brokers, self.connections, ties=self._ties, excluded=excluded)
+        chosen = self._last(client_id, excluded)
+        if chosen is None:
+            chosen = choose(self.routes.brokers, self._loads.total(), ties=self._ties, excluded=excluded)
         if chosen is not None:
-            self.connections[chosen.name] += 1
+            self._loads.change(chosen.name, 1)
         return chosen
 
     def give_back(self, broker: Broker) -> None:
-        self.connections[broker.name] -= 1
-        if not self.connections[broker.name]:
-            del self.connections[broker.name]
+        self._loads.change(broker.name, -1)
 
-    def accepted(self, client_id: str, broker: Broker) -> None:
-        self._sticky.remember(client_id, broker.name)
+    def accepted(self, client_id: str, broker: Broker, credentials: bytes = b"") -> None:
+        """The broker took the client on. One without an identifier has no session to come back to.
+
+        Only an accepted connection is remembered: a client that a broker refused would else be sent to it for ever.
+        """
+        if client_id:
+            self._directory.arrive(
+                self._directory.digest(client_id),
+                process=self._process,
+                broker=key_of(broker.name),
+                credentials=credentials,
+                now_s=self._clock(),
+            )
+
+    def left(self, client_id: str, credits_left: tuple[float, float, float] | None, now_s: float) -> None:
+        """The client's last connection on this process has ended."""
+        if client_id:
+            self._directory.leave(
+                self._directory.digest(client_id),
+                process=self._process,
+                credits_left=credits_left,
+                now_s=now_s,
+            )
+
+    def digest(self, client_id: str) -> bytes:
+        """What stands for a client between the processes."""
+        return self._directory.digest(client_id)
+
+    def known(self, client_id: str) -> Known | None:
+        """What any process knows of a client; nothing of one without an identifier."""
+        return self._directory.find(self._directory.digest(client_id)) if client_id else None
+
+    def _last(self, client_id: str, excluded: Collection[str]) -> Broker | None:
+        known = self.known(client_id)
+        if known is None:
+            return None
+        usable = (broker for broker in self.routes.brokers if may_take(broker) and broker.name not in excluded)
+        return next((broker for broker in usable if key_of(broker.name) == known.broker), None)

@@ -1,43 +1,46 @@
-"""One gateway process: the MQTT listener, HTTP ingest, and what it hears from and tells the control bus."""
+"""One gateway process: its doors, HTTP ingest, and what it hears from and tells the control bus."""
 
 import asyncio
 import contextlib
-import errno
 import random
-import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import uvicorn
 
 from tidegate.brokers.watching import Watcher
-from tidegate.control.placement.sticky import Sticky
 from tidegate.gateway.advising import AdviceInForce
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
 from tidegate.gateway.ingest import Ingest
+from tidegate.gateway.listening import Bound, bind, http_tls, serve
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
+from tidegate.gateway.shared import layout
+from tidegate.gateway.shared.memory import Shared
+from tidegate.gateway.shared.peers import Peers
+from tidegate.gateway.shared.reporting import report
 from tidegate.model.advice import ADVICE_KEY
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
-from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.installation import Installation
-from tidegate.model.observations import GATEWAYS_KEY
 from tidegate.model.routes import ROUTES_KEY, Broker, Routes
 
-STATE_S = 1.0
-STATE_LEASE_S = 5.0
 # How long a start waits for the bus, and a stop for what is buffered.
 BUS_S_MAX = 2.0
 CLOSE_S_MAX = 0.5
-BACKLOG = 1024
+LOOK_S = 1.0
 
 Say = Callable[[str], None]
 
 
 class Gateway:
-    """``start`` opens the doors, ``stop`` closes them and everything behind. Belongs to one event loop."""
+    """``start`` opens the doors, ``stop`` closes them and everything behind. Belongs to one event loop.
+
+    Alone it is a whole gateway. As one process of several it is given the memory they share, its own row there, its
+    sockets, and how to ask the others.
+    """
 
     def __init__(
         self,
@@ -45,16 +48,26 @@ class Gateway:
         settings: GatewaySettings,
         say: Say,
         classes: Sequence[DeviceClass] = DEFAULT_CLASSES,
+        *,
+        shared: Shared | None = None,
+        slot: int = 0,
+        bound: Sequence[Bound] | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.mqtt_address = ("", 0)
         self.http_address = ("", 0)
-        loop = asyncio.get_running_loop()
-        sticky = Sticky(settings.sticky_clients_max)
+        self._alone = shared is None
+        self._shared = shared or Shared.alone(buckets=len(settings.limits), clients_max=settings.sticky_clients_max)
+        self._bound = bound
         self._default_routes = routes_of(installation)
-        router = Router(self._default_routes, sticky, random.Random(settings.name))  # noqa: S311 - spreads load
+        process = self._shared.rows[slot].cells[layout.PROCESS]
+        ties = random.Random(f"{settings.name}/{process}")  # noqa: S311 - it spreads load
+        router = Router(self._default_routes, self._shared, ties, slot=slot)
         self._settings = settings
         self._say = say
-        self.gate = Gate(settings, router, AdviceInForce(loop.time), classes)
+        self.gate = Gate(
+            settings, router, AdviceInForce(time.monotonic), classes, shared=self._shared, slot=slot, peers=peers
+        )
         self._watcher = Watcher(
             installation.control_urls, (ROUTES_KEY, ADVICE_KEY), self._changed, name=f"tidegate-{settings.name}"
         )
@@ -62,34 +75,47 @@ class Gateway:
             installation,
             router,
             self.gate.counters,
-            client_id=f"tidegate-{settings.name}-http",
+            client_id=f"tidegate-{settings.name}-http-{process}",
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
         )
         self._app = build_app(self._ingest, self.gate, installation.token)
-        self._http: _HttpServer | None = None
-        self._listener: asyncio.Server | None = None
+        self._https: list[_HttpServer] = []
+        self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Listen. What the bus knows is waited for a little: without it the installation's own brokers are used."""
-        settings, loop = self._settings, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as opened:
-            mqtt = opened.enter_context(_bind(settings.host, settings.port, "port"))
-            http = opened.enter_context(_bind(settings.host, settings.http_port, "http_port"))
-            self.mqtt_address, self.http_address = mqtt.getsockname()[:2], http.getsockname()[:2]
+            bound = self._bound if self._bound is not None else bind(self._settings)
+            for one in bound:
+                opened.enter_context(one.sock)
+            self.mqtt_address, self.http_address = bound[0].address, bound[1].address
             self._watcher.start()
             if not await self._watcher.first_read(BUS_S_MAX):
                 self._say("The control bus does not answer: clients go to the installation's brokers until it does.")
             self._ingest.start()
-            self._listener = await loop.create_server(lambda: DeviceSide(self.gate), sock=mqtt, backlog=BACKLOG)
-            self._http = _HttpServer(self._http_config())
-            self._tasks.append(loop.create_task(self._http.serve(sockets=[http])))
+            self.gate.start()
+            for one in bound:
+                if one.listener.protocol == "http":
+                    self._serve_http(one)
+                else:
+                    self._listeners.append(await self.open(one))
             opened.pop_all()
-        self._tasks.append(loop.create_task(self._report()))
+        self._tasks.append(loop.create_task(self._look()))
+        if self._alone:
+            address = f"{self.mqtt_address[0]}:{self.mqtt_address[1]}"
+            self._tasks.append(
+                loop.create_task(report(self._watcher, self._settings.name, lambda: self.gate.state(address)))
+            )
 
-    def _http_config(self) -> uvicorn.Config:
-        return uvicorn.Config(
+    async def open(self, bound: Bound) -> asyncio.Server:
+        """Let devices in at one more door."""
+        return await serve(bound, self._settings, lambda: DeviceSide(self.gate))
+
+    def _serve_http(self, bound: Bound) -> None:
+        config = uvicorn.Config(
             self._app,
             lifespan="off",
             log_config=None,
@@ -98,14 +124,19 @@ class Gateway:
             server_header=False,
             limit_concurrency=self._settings.http_requests_max,
             timeout_graceful_shutdown=1,
+            **http_tls(bound.listener),
         )
+        self._https.append(_HttpServer(config))
+        self._tasks.append(asyncio.get_running_loop().create_task(self._https[-1].serve(sockets=[bound.sock])))
+
+    async def drain(self, seconds: float) -> None:
+        """Take nobody on any more, and send those who are here away, evenly over the time."""
+        self._close_doors()
+        await self.gate.drain(seconds)
 
     async def stop(self) -> None:
         """Stop listening, close every connection, let go of the bus. Safe to call after a start that failed."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._http is not None:
-            self._http.should_exit = True
+        self._close_doors()
         self.gate.close_all()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_S_MAX, return_when=asyncio.FIRST_COMPLETED)
@@ -113,18 +144,20 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.gate.stop()
         await self._ingest.stop()
         await self._watcher.stop()
 
-    async def _report(self) -> None:
-        """What this gateway does, once a second, under a lease: who stops saying it is taken to be gone."""
-        key = f"{GATEWAYS_KEY}.{self._settings.name}"
-        address = f"{self.mqtt_address[0]}:{self.mqtt_address[1]}"
+    def _close_doors(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        for server in self._https:
+            server.should_exit = True
+
+    async def _look(self) -> None:
         while True:
-            with contextlib.suppress(BrokerUnavailableError):
-                state = msgspec.json.encode(self.gate.state(address))
-                await self._watcher.put(key, state, lease_s=STATE_LEASE_S)
-            await asyncio.sleep(STATE_S)
+            await asyncio.sleep(LOOK_S)
+            self.gate.look()
 
     def _changed(self, key: str, value: bytes | None, revision: int) -> None:
         if key == ADVICE_KEY:
@@ -152,20 +185,3 @@ class _HttpServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _bind(host: str, port: int, setting: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(BACKLOG)
-    except OSError as error:
-        bound.close()
-        place = f"The gateway's setting {setting}: {host}:{port}"
-        if error.errno == errno.EADDRINUSE:
-            remedy = "stop the program that listens there, or choose another (0 takes a free one)"
-            raise UserError(f"{place} is in use: {remedy}.") from None
-        raise UserError(f"{place} cannot be listened on ({error.strerror}): choose another.") from None
-    return bound

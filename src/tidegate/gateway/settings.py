@@ -47,13 +47,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     broker_timeout_s: Seconds = 5.0
     # Clients that are being connected to brokers at a time, per process, and how long one waits for its turn.
     admitting_max: Positive = 64
-    admission_s_max: Seconds = 30.0
+    admission_s_max: Seconds = 10.0
     connect_bytes_max: Positive = 65_536
     packet_bytes_max: Positive = 1024**2
     topic_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 4_096
     properties_max: Positive = 64  # of one MQTT 5 packet
     # MQTT 5 clients are told this much; of others, who asks for more is taken to ask for this much.
-    keep_alive_s_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 3_600
+    keep_alive_s_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 65_535
     # Each connection takes two open files, its own and the one to the broker.
     connections_max: Positive = 9_000
     sticky_clients_max: Positive = 100_000

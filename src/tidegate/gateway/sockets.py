@@ -1,10 +1,13 @@
 """What is done to a connection from either side, safe at any moment of its life."""
 
 import asyncio
+import socket
 
 WRITE_BUFFER_BYTES_MAX = 65_536
 # How long a side that is to be closed may take to accept what is buffered for it.
 LINGER_S = 5.0
+# A peer that vanished without a word is noticed after idle + probes * interval seconds of silence.
+_IDLE_S, _INTERVAL_S, _PROBES = 60, 15, 4
 
 
 def write(transport: asyncio.Transport | None, data: bytes) -> None:
@@ -30,3 +33,19 @@ def close(transport: asyncio.Transport | None) -> None:
     transport.close()
     if buffered:
         asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
+
+def is_full(transport: asyncio.Transport | None) -> bool:
+    """Whether so much waits to be written that no more should be taken from the other side."""
+    return transport is not None and transport.get_write_buffer_size() > WRITE_BUFFER_BYTES_MAX
+
+
+def notice_dead_peers(transport: asyncio.Transport) -> None:
+    """A client with a long keep-alive, or none, may be gone for hours before anything else tells."""
+    connection = transport.get_extra_info("socket")
+    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", _IDLE_S), ("TCP_KEEPINTVL", _INTERVAL_S), ("TCP_KEEPCNT", _PROBES)):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_COLUMNS = ["boot", "time", "count", "first", "last", "arrived"]
+_COLUMNS = ["device", "boot", "time", "count", "first", "last", "arrived"]
 
 
 def committed(table: Path) -> pa.Table:
-    """Every message of the readings' table: ``committed_s``, ``arrived_s`` in the log, ``taken_s``, and ``count``.
+    """Every message of the readings' table: who sent it, when it was taken, arrived in the log and was committed.
 
-    Times are Unix time.
+    Columns: ``device``, ``boot``, ``committed_s``, ``arrived_s``, ``taken_s``, ``count``; times are Unix time.
     """
     parts = []
     for entry in sorted((table / "_delta_log").glob("*.json")):
@@ -34,7 +34,7 @@ def committed(table: Path) -> pa.Table:
 
 def _empty() -> pa.Table:
     stamp = pa.timestamp("us", tz="UTC")
-    kinds = [pa.int64(), stamp, pa.int64(), stamp, stamp, stamp]
+    kinds = [pa.string(), pa.int64(), stamp, pa.int64(), stamp, stamp, stamp]
     return pa.schema(zip(_COLUMNS, kinds, strict=True)).empty_table()
 
 
@@ -44,6 +44,7 @@ def _part(rows: pa.Table, committed_s: float) -> pa.Table:
     middle = np.where(np.asarray(rows["count"]) > 1, (first + final) / 2, last)
     return pa.table(
         {
+            "device": rows["device"].combine_chunks(),
             "boot": rows["boot"].combine_chunks(),
             "committed_s": np.full(rows.num_rows, committed_s),
             "arrived_s": _seconds(rows["arrived"]),

@@ -7,31 +7,37 @@ its lifetime. A device that leaves falls silent; what it had not sent by then is
 import abc
 import math
 import random
-from collections.abc import Callable
 
 import msgspec
 import simpy
 
 from tidegate.devices.pacing import Pacing
 from tidegate.model.advice import Advice
+from tidegate.sim.gateway import Gateway, Send
 from tidegate.sim.messages import Message
 from tidegate.sim.samples import Samples
 from tidegate.sim.scenario import Load
 from tidegate.sim.tally import ClassTally
 from tidegate.sim.timeline import Timeline
 
-# Take a message in; what it is acknowledged with.
-Send = Callable[[Message], Advice | None]
-
 
 class Surroundings:
-    """What all devices of a class share."""
+    """What all devices of a class share. Without a gateway everything that is sent arrives at once."""
 
-    __slots__ = ("acknowledgement_s", "load", "send", "tally", "timeline")
+    __slots__ = ("acknowledgement_s", "gateway", "load", "send", "tally", "timeline")
 
-    def __init__(self, timeline: Timeline, load: Load, tally: ClassTally, send: Send, acknowledgement_s: float) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        load: Load,
+        tally: ClassTally,
+        send: Send,
+        *,
+        acknowledgement_s: float,
+        gateway: Gateway | None,
+    ) -> None:
         self.timeline, self.load, self.tally = timeline, load, tally
-        self.send, self.acknowledgement_s = send, acknowledgement_s
+        self.send, self.acknowledgement_s, self.gateway = send, acknowledgement_s, gateway
 
 
 class Device(abc.ABC):
@@ -39,6 +45,8 @@ class Device(abc.ABC):
 
     def __init__(self, around: Surroundings, *, listens: bool) -> None:
         self._around, self._listens = around, listens
+        gateway = around.gateway
+        self._connection = None if gateway is None else gateway.connection(around.load, self._went_on)
         self._timer: simpy.Event | None = None  # None while it is away
         self._interval_s, self._since_s = around.load.default_interval_s, 0.0
 
@@ -53,6 +61,8 @@ class Device(abc.ABC):
         self._around.tally.left()
         self._around.tally.generated += self._demand(self._around.timeline.now_s)
         self._timer = None
+        if self._connection is not None:
+            self._connection.leave(self._around.timeline.now_s)
 
     @property
     def is_connected(self) -> bool:
@@ -89,7 +99,8 @@ class Device(abc.ABC):
 
     def _set_timer(self) -> None:
         timeline = self._around.timeline
-        self._timer = timeline.at(self._next_s(timeline.now_s), self._wake)
+        has_room = self._connection is None or self._connection.has_room
+        self._timer = timeline.at(self._next_s(timeline.now_s) if has_room else math.inf, self._wake)
 
     def _wake(self, event: simpy.Event) -> None:
         if event is not self._timer:  # it left meanwhile, or heard advice
@@ -97,9 +108,17 @@ class Device(abc.ABC):
         around, now_s = self._around, self._around.timeline.now_s
         if self._next_s(now_s) <= now_s:
             samples, middle_s = self._message(now_s)
-            load = around.load
-            self._acknowledged(around.send(Message(load.name, load.cost, now_s, samples, middle_s)), now_s)
+            message = Message(around.load.name, around.load.cost, now_s, samples, middle_s)
+            if self._connection is None:
+                self._acknowledged(around.send(message), now_s)
+            else:
+                self._connection.send(message)
         self._account(now_s)
+        self._set_timer()
+
+    def _went_on(self, advice: Advice | None, now_s: float) -> None:
+        """The gateway let a message go on: there is room for another."""
+        self._acknowledged(advice, now_s)
         self._set_timer()
 
     def _acknowledged(self, advice: Advice | None, now_s: float) -> None:

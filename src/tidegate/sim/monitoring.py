@@ -7,7 +7,9 @@ period, drawn anew each time, so errors do not add up; and it never falls. The n
 import random
 from collections.abc import Mapping
 
+from tidegate.control.limiting.credits import OWN_RATE
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
+from tidegate.sim.gateway import Gateway
 from tidegate.sim.service import ServiceModel
 from tidegate.sim.tally import ClassTally
 
@@ -26,7 +28,9 @@ class Sensors:
         self._noise, self._chance = noise, chance
         self._counters: dict[str, _Counter] = {}
 
-    def observe(self, now_s: float, tallies: Mapping[str, ClassTally], service: ServiceModel) -> Observation:
+    def observe(
+        self, now_s: float, tallies: Mapping[str, ClassTally], service: ServiceModel, gateway: Gateway | None = None
+    ) -> Observation:
         sent = sum(tally.sent for tally in tallies.values())
         return Observation(
             at_s=now_s,
@@ -37,11 +41,14 @@ class Sensors:
             committed_at_s=service.done_at_s,
             queued=round(self._gauge(service.waiting)),
             starting=service.instances.starting,
-            gateways=(self._gateway(now_s, tallies, sent),),
+            gateways=(self._gateway(now_s, tallies, sent, gateway),),
             nodes=tuple(self._nodes(service)),
         )
 
-    def _gateway(self, now_s: float, tallies: Mapping[str, ClassTally], sent: int) -> GatewayState:
+    def _gateway(
+        self, now_s: float, tallies: Mapping[str, ClassTally], sent: int, gateway: Gateway | None
+    ) -> GatewayState:
+        held_devices = 0 if gateway is None else gateway.held_devices
         return GatewayState(
             name="gateway-1",
             address="simulated:1883",
@@ -50,6 +57,8 @@ class Sensors:
             publishes=sent,
             acknowledged=sent,
             advised=0,
+            held=0 if gateway is None else gateway.held,
+            held_clients={OWN_RATE: held_devices} if held_devices else {},
             classes={
                 name: ClassState(devices=tally.devices, publishes=round(self._counted(f"class {name}", tally.sent)))
                 for name, tally in tallies.items()

@@ -103,6 +103,14 @@ class Monitoring(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     noise: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
 
 
+class Enforcement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the gateway does about devices that do not keep to the advice. Without ``enforce`` it lets them."""
+
+    enforce: bool = False
+    window: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8  # messages of a device that are not acknowledged yet
+    hold_s_max: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
+
+
 class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Recorded arrivals: a CSV or Parquet file with a column of seconds, and perhaps the class and the device.
 
@@ -126,6 +134,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     classes: tuple[Load, ...]
     service: Service
     monitoring: Monitoring = Monitoring()
+    gateway: Enforcement = Enforcement()
     replay: Replay | None = None
     acknowledgement_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0  # from a message to the advice behind it
     default_interval_s: _Interval | None = None

@@ -7,10 +7,12 @@ import simpy
 from tidegate.control.send_rate.oracle import Truth
 from tidegate.loop.machine import ControlLoop
 from tidegate.model.advice import Advice
+from tidegate.model.observations import Observation
 from tidegate.sim.chance import stream
 from tidegate.sim.controlling import Controller
 from tidegate.sim.devices import Surroundings
 from tidegate.sim.fleet import Fleet
+from tidegate.sim.gateway import Gateway
 from tidegate.sim.messages import Message
 from tidegate.sim.monitoring import Sensors
 from tidegate.sim.recording import Recording
@@ -46,6 +48,10 @@ class World:
             on_done=self._done,
         )
         self.controller = Controller(loop, self.service.instances.scale)
+        enforcement = scenario.gateway
+        self.gateway = (
+            Gateway(self.timeline, enforcement, self.controller.advice, self._send) if enforcement.enforce else None
+        )
         self._loads = {load.name: load for load in scenario.classes}
         self._sensors = Sensors(scenario.monitoring.noise, stream(seed, "monitoring"))
         self._senders: list[Fleet | Player] = [
@@ -87,7 +93,14 @@ class World:
         )
 
     def _around(self, load: Load) -> Surroundings:
-        return Surroundings(self.timeline, load, self.tallies[load.name], self._send, self.scenario.acknowledgement_s)
+        return Surroundings(
+            self.timeline,
+            load,
+            self.tallies[load.name],
+            self._send,
+            acknowledgement_s=self.scenario.acknowledgement_s,
+            gateway=self.gateway,
+        )
 
     def _send(self, message: Message) -> Advice | None:
         self.tallies[message.device_class].arrived(message)
@@ -105,14 +118,18 @@ class World:
 
     def _observe(self, _: simpy.Event) -> None:
         now_s, monitoring = self.timeline.now_s, self.scenario.monitoring
-        observation = self._sensors.observe(now_s, self.tallies, self.service)
+        observation = self._sensors.observe(now_s, self.tallies, self.service, self.gateway)
         self.timeline.at(now_s + monitoring.period_s, self._observe)
         if monitoring.delay_s == 0:
-            self.controller.hear(observation, now_s)
+            self._control(observation)
         else:
-            self.timeline.at(
-                now_s + monitoring.delay_s, lambda _: self.controller.hear(observation, self.timeline.now_s)
-            )
+            self.timeline.at(now_s + monitoring.delay_s, lambda _: self._control(observation))
+
+    def _control(self, observation: Observation) -> None:
+        now_s = self.timeline.now_s
+        self.controller.hear(observation, now_s)
+        if self.gateway is not None:
+            self.gateway.follow(now_s)
 
 
 def _gap_s(load: Load, advice: Advice | None) -> float:

@@ -31,8 +31,9 @@ def stations(view: View, rates: PublishRates) -> tuple[Station, ...]:
     )
 
 
-def html(shown: Sequence[Station]) -> str:
-    return f"<ol class='chain'>{''.join(map(_station_html, shown))}</ol>"
+def html(shown: Sequence[Station], kind: str = "chain") -> str:
+    """``kind`` is the style sheet's name for how they stand."""
+    return f"<ol class='{kind}'>{''.join(map(_station_html, shown))}</ol>"
 
 
 def _station_html(station: Station) -> str:

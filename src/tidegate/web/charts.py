@@ -11,6 +11,7 @@ from tidegate.web.words import number
 
 AGE_AXIS_S_MIN = 2.0
 RATES_TITLE = "Messages per second"
+LABEL_LETTERS_MAX = 16
 _AGE_PX, _RATES_PX = 190, 130
 OVERVIEW_PX = height_px(_AGE_PX, _RATES_PX)
 
@@ -84,6 +85,13 @@ def line(
 
 def named(name: str) -> Callable[[float], str]:
     return lambda value: f"{name} {number(value)}"
+
+
+def fitted(name: str, value: str) -> str:
+    """A label of one row where it fits beside the chart, else of two."""
+    if len(name) + len(value) < LABEL_LETTERS_MAX:
+        return f"{name} {value}"
+    return (name if len(name) <= LABEL_LETTERS_MAX else name[: LABEL_LETTERS_MAX - 1] + "…") + f"\n{value}"
 
 
 def _past_line(past: Sequence[Sample], shown: Sequence[Sample]) -> tuple[Line, ...]:

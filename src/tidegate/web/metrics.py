@@ -36,6 +36,8 @@ class ViewCollector(Collector):
             yield from _of_sample(view.now)
             yield from _of_control(view.now, view.chain)
         yield from _of_gateways(view.chain)
+        yield from _of_holds(view.chain)
+        yield from _of_processes(view.chain)
         yield from _of_classes(view.chain)
         yield from _of_brokers(view.chain)
         yield from _of_nodes(view.chain)
@@ -107,20 +109,71 @@ def _of_gateways(chain: Chain) -> Iterator[Metric]:
     acknowledged = CounterMetricFamily(
         "tidegate_gateway_acknowledged", "Of those, how many were acknowledged.", labels=label
     )
-    held = GaugeMetricFamily("tidegate_held_publishes", "Messages that wait in this gateway.", labels=label)
     advised = CounterMetricFamily("tidegate_gateway_advised", "Advice messages sent to devices.", labels=label)
     refused = CounterMetricFamily(
         "tidegate_gateway_refused", "What the gateway refused, by reason.", labels=["gateway", "reason"]
+    )
+    admitting = GaugeMetricFamily("tidegate_gateway_admitting", "Clients that wait to be connected.", labels=label)
+    overload = GaugeMetricFamily(
+        "tidegate_gateway_overload", "How late the gateway itself is: 0 (on time) to 10.", labels=label
+    )
+    versions = GaugeMetricFamily(
+        "tidegate_gateway_clients", "Devices connected, by version of MQTT.", labels=["gateway", "version"]
     )
     for gateway in chain.gateways:
         connections.add_metric([gateway.name], gateway.connections)
         publishes.add_metric([gateway.name], gateway.publishes)
         acknowledged.add_metric([gateway.name], gateway.acknowledged)
-        held.add_metric([gateway.name], gateway.held)
         advised.add_metric([gateway.name], gateway.advised)
+        admitting.add_metric([gateway.name], gateway.admitting)
+        overload.add_metric([gateway.name], gateway.overload)
         for reason, count in gateway.refused.items():
             refused.add_metric([gateway.name, reason], count)
-    yield from (family for family in (connections, publishes, acknowledged, held, advised, refused) if family.samples)
+        for version, count in gateway.versions.items():
+            versions.add_metric([gateway.name, version], count)
+    families = (connections, publishes, acknowledged, advised, admitting, overload, refused, versions)
+    yield from (family for family in families if family.samples)
+
+
+def _of_holds(chain: Chain) -> Iterator[Metric]:
+    label, reason_label = ["gateway"], ["gateway", "reason"]
+    held = GaugeMetricFamily("tidegate_held_publishes", "Messages that wait in this gateway.", labels=label)
+    clients = GaugeMetricFamily("tidegate_held_clients", "Clients whose messages wait, by reason.", labels=reason_label)
+    so_far = CounterMetricFamily("tidegate_gateway_held", "Messages that ever had to wait.", labels=label)
+    dropped = CounterMetricFamily(
+        "tidegate_gateway_dropped", "Messages at QoS 0 that were not passed on, by reason.", labels=reason_label
+    )
+    for gateway in chain.gateways:
+        held.add_metric([gateway.name], gateway.held)
+        so_far.add_metric([gateway.name], gateway.held_total)
+        for reason, count in gateway.held_clients.items():
+            clients.add_metric([gateway.name, reason], count)
+        for reason, count in gateway.dropped.items():
+            dropped.add_metric([gateway.name, reason], count)
+    yield from (family for family in (held, clients, so_far, dropped) if family.samples)
+
+
+def _of_processes(chain: Chain) -> Iterator[Metric]:
+    """By number, not by process id: the one that takes another's place goes on with its series."""
+    label = ["gateway", "process"]
+    connections = GaugeMetricFamily("tidegate_process_connections", "Devices that this process serves.", labels=label)
+    publishes = CounterMetricFamily("tidegate_process_publishes", "Messages that they handed over.", labels=label)
+    cpu = GaugeMetricFamily("tidegate_process_cpu_ratio", "Share of one core that the process uses.", labels=label)
+    late = GaugeMetricFamily(
+        "tidegate_process_late_seconds", "How late the process's event loop was lately.", labels=label
+    )
+    replaced = CounterMetricFamily(
+        "tidegate_gateway_replaced", "Processes of this gateway that died and were replaced.", labels=["gateway"]
+    )
+    for gateway in chain.gateways:
+        replaced.add_metric([gateway.name], gateway.replaced)
+        for one in gateway.processes:
+            labels = [gateway.name, str(one.number)]
+            connections.add_metric(labels, one.connections)
+            publishes.add_metric(labels, one.publishes)
+            cpu.add_metric(labels, one.cpu_share)
+            late.add_metric(labels, one.late_s)
+    yield from (family for family in (connections, publishes, cpu, late, replaced) if family.samples)
 
 
 def _of_classes(chain: Chain) -> Iterator[Metric]:

@@ -10,6 +10,7 @@ from nicegui import ui
 from tidegate.model.view import View
 from tidegate.web import panels, tables, theme
 from tidegate.web.frame import Frame
+from tidegate.web.gateways.panel import Gateways
 from tidegate.web.publish_rates import RateWindow
 from tidegate.web.send_rates.panel import SendRates
 from tidegate.web.source import Source
@@ -30,13 +31,7 @@ class Tab(msgspec.Struct, frozen=True, kw_only=True):
 TABS = (
     Tab(name=OVERVIEW, runs=lambda _: True, panel=panels.Overview),
     Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: SendRates()),
-    Tab(
-        name="Gateway",
-        runs=lambda view: bool(view.chain.gateways),
-        panel=lambda _: panels.Tables(
-            {"Gateways": tables.gateways, "Refused": lambda view, _: tables.refusals(view)},
-        ),
-    ),
+    Tab(name="Gateways", runs=lambda view: bool(view.chain.gateways), panel=Gateways),
     Tab(
         name="Brokers",
         runs=lambda view: bool(view.chain.brokers),

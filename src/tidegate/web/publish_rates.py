@@ -1,7 +1,7 @@
 """Messages per second of each gateway and of each class of devices, from the gateways' counters."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -27,28 +27,30 @@ class RateWindow:
     def follow(self, gateways: tuple[GatewayState, ...]) -> PublishRates:
         self._states = {state.name: self._states.get(state.name, deque()) for state in gateways}
         for state in gateways:
-            _take_in(self._states[state.name], state)
+            take_in(self._states[state.name], state, WINDOW_S)
         spans = {name: (kept[0], kept[-1]) for name, kept in self._states.items()}
         classes = {name for _, last in spans.values() for name in last.classes}
         return PublishRates(
-            gateways=_known({name: _rate(*span) for name, span in spans.items()}),
+            gateways=_known({name: per_second(*span, lambda one: one.publishes) for name, span in spans.items()}),
             classes=_known({name: _class_rate(name, list(spans.values())) for name in classes}),
         )
 
 
-def _take_in(kept: deque[GatewayState], state: GatewayState) -> None:
+def take_in(kept: deque[GatewayState], state: GatewayState, window_s: float) -> bool:
+    """Whether the state is new; what is older than the window is forgotten, and all of it where counters fell."""
     if kept and state.measured_at_s <= kept[-1].measured_at_s:
-        return
+        return False
     if kept and state.publishes < kept[-1].publishes:
         kept.clear()
     kept.append(state)
-    while len(kept) > 2 and kept[1].measured_at_s <= state.measured_at_s - WINDOW_S:
+    while len(kept) > 2 and kept[1].measured_at_s <= state.measured_at_s - window_s:
         kept.popleft()
+    return True
 
 
-def _rate(first: GatewayState, last: GatewayState) -> float | None:
+def per_second(first: GatewayState, last: GatewayState, counter: Callable[[GatewayState], int]) -> float | None:
     passed_s = last.measured_at_s - first.measured_at_s
-    return (last.publishes - first.publishes) / passed_s if passed_s > 0 else None
+    return max(0, counter(last) - counter(first)) / passed_s if passed_s > 0 else None
 
 
 def _class_rate(name: str, spans: list[tuple[GatewayState, GatewayState]]) -> float | None:

@@ -21,6 +21,7 @@ from tidegate.web.source import Source, SourceCarrier, no_past, source_of
 
 SHUTDOWN_S = 1  # open pages get this long to notice; their web sockets never end by themselves
 MESSAGE_BYTES_MAX = 1_048_576  # of what a browser sends
+FOLLOW_S = 1.0
 _BACKLOG = 128
 
 
@@ -40,7 +41,8 @@ async def serve(
         raise UserError("The dashboard has no token: restart 'tidegate up', which writes one into installation.json.")
     with _listening(host, port) as listener:
         address = listener.getsockname()[:2]
-        app = TokenGate(SourceCarrier(_application(), Source(view, set_mode, past)), token)
+        source = Source(view, set_mode, past)
+        app = TokenGate(SourceCarrier(_application(), source), token)
         # No log configuration and no access log: addresses may carry the token, and logging is the caller's.
         config = uvicorn.Config(
             app,
@@ -52,11 +54,12 @@ async def serve(
             ws_max_size=MESSAGE_BYTES_MAX,
         )
         server = _Server(config, lambda: ready(address) if ready else None)
-        stopping = asyncio.create_task(_stop_when(stop, server))
+        tasks = [asyncio.create_task(_stop_when(stop, server)), asyncio.create_task(_follow(source))]
         try:
             await server.serve(sockets=[listener])
         finally:
-            stopping.cancel()
+            for task in tasks:
+                task.cancel()
 
 
 class _Server(uvicorn.Server):
@@ -78,6 +81,13 @@ class _Server(uvicorn.Server):
 async def _stop_when(stop: asyncio.Event, server: uvicorn.Server) -> None:
     await stop.wait()
     server.should_exit = True
+
+
+async def _follow(source: Source) -> None:
+    """Look once a second even if nobody else does, so that a page that is opened has its charts at once."""
+    while True:
+        source.view()
+        await asyncio.sleep(FOLLOW_S)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidegate.model.decisions import Mode
 from tidegate.model.view import Sample, View
+from tidegate.web.gateways.history import GatewayHistory
 
 _SCOPE_KEY = "tidegate.source"
 
@@ -34,12 +35,14 @@ class Source:
         self._past = past
         self._remembered: tuple[Sample, ...] = ()
         self._start_s: float | None = None
+        self.gateways = GatewayHistory()
 
     def view(self) -> View:
         view = self._view()
         # The view forgets its oldest samples after a while, so the beginning is noted when it is first seen.
         if self._start_s is None and view.samples:
             self._start_s = view.samples[0].at_s
+        self.gateways.follow(view.chain.gateways)
         return view
 
     def past(self) -> tuple[Sample, ...]:

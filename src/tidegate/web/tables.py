@@ -7,7 +7,6 @@ import msgspec
 
 from tidegate.model.view import View, seconds
 from tidegate.web.asked import asked_of
-from tidegate.web.publish_rates import PublishRates
 from tidegate.web.words import UNKNOWN, number, rate, shown_phase, view_age_s
 
 
@@ -51,40 +50,6 @@ def raw_values(view: View, now_s: float) -> Table:
         ("Age of these values", seconds(view_age_s(view, now_s) or 0.0)),
     )
     return Table(columns=columns, rows=rows, numeric=numeric)
-
-
-def gateways(view: View, rates: PublishRates) -> Table:
-    columns = ("Gateway", "Address", "Connections", "msg/s", "Publishes", "Acknowledged", "Advised", "Brokers")
-    return Table(
-        columns=columns,
-        numeric=frozenset({"Connections", "msg/s", "Publishes", "Acknowledged", "Advised"}),
-        rows=tuple(
-            (
-                gateway.name,
-                gateway.address,
-                number(gateway.connections),
-                number(rates.gateways.get(gateway.name)),
-                number(gateway.publishes),
-                number(gateway.acknowledged),
-                number(gateway.advised),
-                ", ".join(f"{broker} {number(count)}" for broker, count in sorted(gateway.brokers.items())) or UNKNOWN,
-            )
-            for gateway in view.chain.gateways
-        ),
-    )
-
-
-def refusals(view: View) -> Table:
-    return Table(
-        columns=("Gateway", "Refused because", "Times"),
-        numeric=frozenset({"Times"}),
-        rows=tuple(
-            (gateway.name, reason, number(count))
-            for gateway in view.chain.gateways
-            for reason, count in sorted(gateway.refused.items(), key=lambda item: -item[1])
-        ),
-        empty="Nothing was refused.",
-    )
 
 
 def brokers(view: View) -> Table:

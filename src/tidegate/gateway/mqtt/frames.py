@@ -1,12 +1,46 @@
-"""Cuts a stream of MQTT bytes into whole packets: the innermost loop of the gateway.
+"""Cuts a stream of MQTT bytes into whole packets and judges each: the innermost loop of the gateway.
 
 Plain typed Python that imports nothing of ours, so that it can be compiled as it stands. A chunk that holds only
 whole packets, which is nearly every chunk, is given back as it came: nothing is copied, and the caller can forward it
-in one write. Only the unfinished packet at a chunk's end is kept.
+in one write. Only the unfinished packet at a chunk's end is kept. What a chunk held is told in a few numbers; where
+each packet lies is asked for only by callers that have to take a chunk apart.
+
+A device's packets are judged strictly as far as their fixed header, their topic and their packet identifier go. The
+topic of a device is nearly always the one of its publish before: that one is compared instead of judged again.
 """
 
-LENGTH_BYTES_MAX = 4
-_RESERVED = (0x00, 0xF0)
+from typing import Final
+
+LENGTH_BYTES_MAX: Final = 4
+_RESERVED: Final = 0
+_PUBLISH: Final = 3
+_PUBACK: Final = 4
+_PUBREL: Final = 6
+_PUBCOMP: Final = 7
+_SUBSCRIBE: Final = 8
+_UNSUBSCRIBE: Final = 10
+_PINGREQ: Final = 12
+_DISCONNECT: Final = 14
+_AUTH: Final = 15
+# CONNACK, SUBACK, UNSUBACK and PINGRESP are a broker's to say; a second CONNECT is nobody's.
+_BROKERS_ALONE: Final = 1 << 1 | 1 << 2 | 1 << 9 | 1 << 11 | 1 << 13
+# Reason codes of MQTT 5.
+_MALFORMED: Final = 0x81
+_PROTOCOL_ERROR: Final = 0x82
+_NOT_AUTHORISED: Final = 0x87
+_TOPIC_INVALID: Final = 0x90
+_TOO_LARGE: Final = 0x95
+_QUOTA_EXCEEDED: Final = 0x97
+_CREDIT_BYTES_SHIFT: Final = 12  # one more credit per 4 KiB
+# MQTT 5 properties by what follows their identifier: 1, 2 or 4 bytes, a variable length, a text, two texts.
+_SIZES: Final = (
+    b"\x00\x01\x04\x05\x00\x00\x00\x00\x05\x05\x00\x06\x00\x00\x00\x00"
+    b"\x00\x04\x05\x02\x00\x05\x05\x01\x04\x01\x05\x00\x05\x00\x00\x05"
+    b"\x00\x02\x02\x02\x01\x01\x07\x04\x01\x01\x01"
+)
+_TEXT: Final = 5
+_VARIABLE: Final = 6
+_TWO_TEXTS: Final = 7
 
 # (first byte, start of the body, end): positions in the bytes that came with it. A packet starts where the last ended.
 Frame = tuple[int, int, int]
@@ -26,53 +60,240 @@ def frame_size(data: bytes | bytearray, position: int) -> tuple[int, int]:
     return -1, -1
 
 
-class FrameScanner:
-    """One direction of one connection. It holds at most one unfinished packet of at most ``packet_bytes_max``."""
+def frames_of(data: bytes) -> list[Frame]:
+    """Where each packet lies in bytes that ``FrameScanner.scan`` gave back."""
+    frames: list[Frame] = []
+    position, size = 0, len(data)
+    while position < size:
+        first = data[position]
+        if data[position + 1] < 0x80:
+            body = position + 2
+            end = body + data[position + 1]
+        else:
+            header, total = frame_size(data, position)
+            body, end = position + header, position + total
+        frames.append((first, body, end))
+        position = end
+    return frames
 
-    def __init__(self, packet_bytes_max: int) -> None:
-        self.problem = ""  # why no further packet can be cut; the packets before it are still good
+
+def count_properties(data: bytes, position: int, end: int) -> int:
+    """How many properties the section at a position has, which must not go beyond ``end``; -1 where it is malformed."""
+    length, place = _variable(data, position, end)
+    if place < 0 or place + length > end:
+        return -1
+    end, count = place + length, 0
+    while place < end:
+        identifier = data[place]
+        size = _SIZES[identifier] if identifier < len(_SIZES) else 0
+        place += 1
+        if size == 0:
+            return -1
+        if size < _TEXT:
+            place += size
+        elif size == _VARIABLE:
+            _, place = _variable(data, place, end)
+            if place < 0:
+                return -1
+        else:
+            for _ in range(2 if size == _TWO_TEXTS else 1):
+                if place + 2 > end:
+                    return -1
+                place += 2 + (data[place] << 8 | data[place + 1])
+        count += 1
+    return count if place == end else -1
+
+
+def _variable(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """(value, position behind it) of a number with a variable length; a position of -1 where it is none."""
+    value = 0
+    for index in range(LENGTH_BYTES_MAX):
+        if position + index >= end:
+            return 0, -1
+        byte = data[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, position + index + 1
+    return 0, -1
+
+
+class FrameScanner:
+    """One direction of one connection. It holds at most one unfinished packet of at most ``packet_bytes_max``.
+
+    After each ``scan``: ``kinds`` has a bit (1 << packet type) for each type that came, ``publishes`` and ``cost`` (in
+    credits) say how many and how dear, ``acknowledged`` counts PUBACK and PUBCOMP, ``topic`` is that of a device's last
+    publish, and ``topics`` how often it changed. ``problem`` says why no further packet can be cut, and ``code`` the
+    same as MQTT 5 does. A device that publishes on the ``forbidden`` topic is one that forges advice.
+    """
+
+    def __init__(  # noqa: PLR0917 - compiled code takes its arguments by place
+        self,
+        packet_bytes_max: int,
+        topic_bytes_max: int = 65_535,
+        version: int = 4,
+        from_device: bool = False,
+        properties_max: int = 64,
+        forbidden: bytes = b"",
+    ) -> None:
+        self.problem = ""
+        self.code = 0
+        self.kinds = 0
+        self.publishes = 0
+        self.cost = 0
+        self.acknowledged = 0
+        self.topics = 0
+        self.topic = b""
+        self._forbidden = forbidden
         self._packet_bytes_max = packet_bytes_max
+        self._topic_bytes_max = topic_bytes_max
+        self._version = version
+        self._from_device = from_device
+        self._properties_max = properties_max
+        self._topic_field = b""  # the topic with its length before it, as it stands in a packet
         self._tail = bytearray()
         self._needed = 0
+        self._ended = False
 
-    def scan(self, chunk: bytes) -> tuple[bytes, list[Frame]]:
-        """Bytes that are whole packets, and where each of them lies."""
-        frames: list[Frame] = []
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the packet that has begun and not ended."""
+        return len(self._tail)
+
+    def scan(self, chunk: bytes) -> bytes:
+        """The bytes that are whole packets; those before a problem are still good."""
+        self.kinds = self.publishes = self.cost = self.acknowledged = self.topics = 0
         if self.problem:
-            return b"", frames
+            return b""
         data = chunk
         if self._tail:
             self._tail += chunk
             if len(self._tail) < self._needed:
-                return b"", frames
+                return b""
             data = bytes(self._tail)
             self._tail.clear()
         position, size = 0, len(data)
         while position < size:
-            first = data[position]
-            if position + 1 < size and data[position + 1] < 0x80:
-                body = position + 2
-                end = body + data[position + 1]
-            else:
-                header, total = frame_size(data, position)
-                if header <= 0:
-                    self._stop(data, position, size - position + 1, header)
-                    break
-                body, end = position + header, position + total
-            if end - position > self._packet_bytes_max or first & 0xF0 in _RESERVED:
-                self._stop(data, position, end - position, -1 if first & 0xF0 in _RESERVED else 1)
-                break
-            if end > size:
-                self._stop(data, position, end - position, 0)
-                break
-            frames.append((first, body, end))
+            end = self._take(data, position, size)
+            if end == 0:
+                return data[:position]
             position = end
-        return (data if position == size else data[:position]), frames
+        return data
 
-    def _stop(self, data: bytes, position: int, needed: int, verdict: int) -> None:
-        """The rest is unfinished (0), is no MQTT (-1) or is too large (1)."""
-        if verdict == 0:
-            self._needed = needed
-            self._tail += data[position:]
+    def _take(self, data: bytes, position: int, size: int) -> int:
+        """Where the packet at a position ends; 0 where none does: it is unfinished, or there is a problem."""
+        first = data[position]
+        if position + 1 < size and data[position + 1] < 0x80:
+            body = position + 2
+            end = body + data[position + 1]
         else:
-            self.problem = "not MQTT" if verdict < 0 else "packet too large"
+            header, total = frame_size(data, position)
+            body, end = position + header, position + total
+            if header <= 0:
+                # How long it is is not known yet, but whether it can be anything is.
+                body, end = 0, size + 1
+                if header < 0:
+                    self._fail("not MQTT", _MALFORMED)
+        kind = first >> 4
+        if kind == _RESERVED or (kind == _AUTH and self._version < 5):
+            self._fail("not MQTT", _MALFORMED)
+        elif end - position > self._packet_bytes_max:
+            self._fail("packet too large", _TOO_LARGE)
+        if self.problem:
+            return 0
+        if end > size:
+            self._needed = end - position
+            self._tail += data[position:]
+            return 0
+        return end if self._count(data, first, body, end) else 0
+
+    def _count(self, data: bytes, first: int, body: int, end: int) -> bool:
+        """Whether a whole packet is in order; if so it is counted."""
+        kind = first >> 4
+        if kind == _PUBLISH:
+            if self._from_device and not self._judge_publish(data, first, body, end):
+                return False
+            self.publishes += 1
+            self.cost += 1 + ((end - body) >> _CREDIT_BYTES_SHIFT)
+        elif self._from_device:
+            if not self._judge(data, first, body, end):
+                return False
+        elif kind in (_PUBACK, _PUBCOMP):
+            self.acknowledged += 1
+        self.kinds |= 1 << kind
+        return True
+
+    def _judge_publish(self, data: bytes, first: int, body: int, end: int) -> bool:
+        qos = first >> 1 & 3
+        if self._ended or qos == 3 or (qos == 0 and first & 8) or end - body < 2:
+            return self._fail("malformed packet", _MALFORMED)
+        field = self._topic_field
+        if field and data.startswith(field, body, end):
+            after = body + len(field)
+        else:
+            after = body + 2 + (data[body] << 8 | data[body + 1])
+            if after > end or not self._judge_topic(data[body + 2 : after]):
+                return self._fail("malformed packet", _MALFORMED) if not self.problem else False
+            self.topics += 1
+            self._topic_field = data[body:after] if after > body + 2 else b""
+            self.topic = data[body + 2 : after]
+        if qos:
+            if after + 2 > end or (data[after] == 0 and data[after + 1] == 0):
+                return self._fail("malformed packet", _MALFORMED)
+            after += 2
+        if self._version >= 5:
+            return self._judge_properties(data, after, end)
+        return True
+
+    def _judge_properties(self, data: bytes, place: int, end: int) -> bool:
+        if place < end and data[place] == 0:
+            return True
+        count = count_properties(data, place, end)
+        if count < 0:
+            return self._fail("malformed packet", _MALFORMED)
+        if count > self._properties_max:
+            return self._fail("too many properties", _QUOTA_EXCEEDED)
+        return True
+
+    def _judge_topic(self, topic: bytes) -> bool:
+        """Whether it is a topic to publish on. In MQTT 5 an empty one may stand for an alias."""
+        if not topic:
+            return self._version >= 5 or self._fail("malformed topic", _TOPIC_INVALID)
+        if len(topic) > self._topic_bytes_max:
+            return self._fail("topic too long", _TOPIC_INVALID)
+        if b"+" in topic or b"#" in topic or b"\0" in topic:
+            return self._fail("malformed topic", _TOPIC_INVALID)
+        if topic == self._forbidden:
+            return self._fail("forged advice", _NOT_AUTHORISED)
+        try:
+            topic.decode()
+        except UnicodeDecodeError:
+            return self._fail("malformed topic", _MALFORMED)
+        return True
+
+    def _judge(self, data: bytes, first: int, body: int, end: int) -> bool:
+        """Any packet of a device but PUBLISH."""
+        kind, flags = first >> 4, first & 0x0F
+        if self._ended or 1 << kind & _BROKERS_ALONE:
+            return self._fail("protocol error", _PROTOCOL_ERROR)
+        # PUBREL, SUBSCRIBE and UNSUBSCRIBE have the flags 0010. MQTT 3.1 allows a duplicate and a QoS there.
+        has_flag = kind in (_PUBREL, _SUBSCRIBE, _UNSUBSCRIBE)
+        if flags != (2 if has_flag else 0) and not (self._version == 3 and has_flag):
+            return self._fail("malformed packet", _MALFORMED)
+        size = end - body
+        if kind == _PINGREQ:
+            if size:
+                return self._fail("malformed packet", _MALFORMED)
+        elif kind == _DISCONNECT:
+            if size and self._version < 5:
+                return self._fail("malformed packet", _MALFORMED)
+            self._ended = True
+        elif kind != _AUTH:
+            is_short = size < 2 or (data[body] == 0 and data[body + 1] == 0)
+            is_long = size > 2 and not has_flag and self._version < 5
+            if is_short or is_long or (kind == _PUBREL and size > 2 and self._version < 5):
+                return self._fail("malformed packet", _MALFORMED)
+        return True
+
+    def _fail(self, problem: str, code: int) -> bool:
+        self.problem, self.code = problem, code
+        return False

@@ -1,95 +1,109 @@
 """One device's session as the gateway sees it: bytes of one side in, bytes for the other side out. No IO, no clock.
 
-Everything passes unchanged except what concerns the advice topic, for which the gateway answers itself:
+Device and broker speak the same version of MQTT here. Everything passes unchanged except:
 
-* its filter is taken out of SUBSCRIBE and UNSUBSCRIBE, and its return code put back into the SUBACK;
-* behind an acknowledgement to a device that asked for it, the current advice is put in, once per revision;
-* a device that publishes there forges advice: its connection ends.
+* what concerns the advice topic, for which the gateway answers itself (``advised``);
+* behind an acknowledgement to a device that asked for it, the current advice is put in, once per revision. A device
+  that speaks MQTT 5 need not ask: it finds the advice as a property of the acknowledgement;
+* publishes that have to wait (``passing``): they and their acknowledgements come later. Meanwhile the gateway answers
+  the device's pings itself and pings the broker.
+
+``attention`` says that there is more to see to than the bytes that came back: an ``answer`` for the device, a
+``problem``, or publishes that wait.
 """
 
+import msgspec
+
 from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import ClassCount, Classes
-from tidegate.gateway.counting import Counters
-from tidegate.gateway.mqtt import packets
-from tidegate.gateway.mqtt.frames import Frame, FrameScanner
+from tidegate.gateway.classes import ClassCount
+from tidegate.gateway.mqtt import packets, properties
+from tidegate.gateway.mqtt.acknowledgements import with_user_property
+from tidegate.gateway.mqtt.advised import AdviceFilters
+from tidegate.gateway.mqtt.connect_plan import Limits
+from tidegate.gateway.mqtt.frames import FrameScanner, frames_of
+from tidegate.gateway.mqtt.translation import ADVICE_PROPERTY
+from tidegate.gateway.mqtt.violations import MALFORMED, Violation
+from tidegate.gateway.passing import Passing
+from tidegate.gateway.shared.layout import ACKNOWLEDGED, ADVISED, BYTES_IN, BYTES_OUT, PUBLISHES
 from tidegate.model.advice import ADVICE_TOPIC
 
-UNANSWERED_MAX = 64
-_ADVICE_FILTER = ADVICE_TOPIC.encode()
-_FORGED = len(_ADVICE_FILTER).to_bytes(2, "big") + _ADVICE_FILTER
 # A broker passes on what other clients were allowed to send, perhaps not through a gateway.
 _BROKER_PACKET_BYTES_MAX = 16 * 1024**2
+_FORBIDDEN = ADVICE_TOPIC.encode()
+_PINGREQ, _PINGRESP = b"\xc0\x00", b"\xd0\x00"
+
+
+def _bits(*kinds: int) -> int:
+    return sum(1 << (kind >> 4) for kind in kinds)
+
+
+_FILTERS = _bits(packets.SUBSCRIBE, packets.UNSUBSCRIBE)
+_ACKS = _bits(packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP)
+_SUBACKS = _bits(packets.SUBACK, packets.UNSUBACK)
+_PONG = _bits(packets.PINGRESP)
+# Packets for which a chunk is taken apart: the gateway has a say in them, or has to look closer.
+_APART = _FILTERS | _bits(packets.DISCONNECT)
+_APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
 
 
 class Session:
-    """``problem`` says why the connection must end; ``answer`` is what the gateway itself tells the device."""
+    """``news_bytes_max``: a device of MQTT 5 takes advice as a property, on packets of at most so many bytes."""
 
-    def __init__(self, packet_bytes_max: int, advice: AdviceInForce, counters: Counters, classes: Classes) -> None:
+    def __init__(
+        self, version: int, limits: Limits, advice: AdviceInForce, passing: Passing, *, news_bytes_max: int = 0
+    ) -> None:
         self.problem = ""
+        self.code = 0  # of the problem, as MQTT 5 says it
         self.answer = b""
+        self.attention = False
         self.return_code: int | None = None  # of the broker's CONNACK, once it came
+        self.keep_alive_s: int | None = None  # where the broker says another than the device did
+        self.speaks_older = False  # the broker does not know MQTT 5
+        self.disconnected = False  # the device has said that it leaves
+        self.passing = passing
+        self._version = version
+        self._limits = limits
         self._advice = advice
-        self._counters = counters
-        self._classes = classes
+        self._cells = passing.counters.cells
+        self._news_bytes_max = news_bytes_max
         self._own_class: ClassCount | None = None  # once it has published
-        self._device_frames = FrameScanner(packet_bytes_max)
-        self._broker_frames = FrameScanner(_BROKER_PACKET_BYTES_MAX)
-        self._advised = False
+        self._device_frames = FrameScanner(
+            limits.packet_bytes_max, limits.topic_bytes_max, version, True, limits.properties_max, _FORBIDDEN
+        )
+        self._broker_frames = FrameScanner(_BROKER_PACKET_BYTES_MAX, version=version)
+        self._apart = _APART_V5 if version == 5 else _APART
+        self._filters = AdviceFilters(version)
         self._revision = 0  # of the advice this device was sent last
-        self._subscribing: dict[bytes, tuple[int, ...]] = {}
+        self._own_pings = 0  # that the broker has not answered
 
-    def from_device(self, chunk: bytes) -> bytes:
-        """What goes to the broker."""
-        scanner, counters = self._device_frames, self._counters
-        data, frames = scanner.scan(chunk)
-        counters.bytes_in += len(chunk)
-        publishes, concerns_filters = 0, False
-        for first, body, end in frames:
-            kind = first & 0xF0
-            if kind == packets.PUBLISH:
-                if data.startswith(_FORGED, body, end):
-                    self.problem = "forged advice"
-                    return b""
-                publishes += 1
-            elif kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
-                concerns_filters = True
+    # -- from the device
+
+    def from_device(self, chunk: bytes, now_s: float) -> bytes:
+        """What goes to the broker now."""
+        scanner, cells, passing = self._device_frames, self._cells, self.passing
+        data = scanner.scan(chunk)
+        cells[BYTES_IN] += len(chunk)
+        publishes = scanner.publishes
         if publishes:
-            counters.publishes += publishes
-            own = self._own_class or self._join_class(data, frames)
-            own.publishes += publishes
+            cells[PUBLISHES] += publishes
+            own = self._own_class or self._join_class(data)
+            cells[own.publishes_cell] += publishes
         if scanner.problem:
-            self.problem = scanner.problem
-        return self._without_advice_filter(data, frames) if concerns_filters else data
-
-    def from_broker(self, chunk: bytes) -> bytes:
-        """What goes to the device."""
-        scanner, counters = self._broker_frames, self._counters
-        data, frames = scanner.scan(chunk)
-        if self.return_code is None and frames:
-            self._connected(data, frames[0])
-        acknowledged, answered, concerns_filters = 0, False, False
-        for first, _, _ in frames:
-            kind = first & 0xF0
-            if kind in (packets.PUBACK, packets.PUBCOMP):
-                acknowledged += 1
-            elif kind == packets.PINGRESP:
-                answered = True
-            elif kind == packets.SUBACK:
-                concerns_filters = True
-        counters.acknowledged += acknowledged
-        if concerns_filters and self._subscribing:
-            data = self._with_advice_code(data, frames)
-        if self._advised and self._revision != self._advice.revision and (acknowledged or answered):
-            data += self._advise()
-        if scanner.problem:
-            self.problem = "broken by the broker"
-        counters.bytes_out += len(data)
+            self._fail(scanner.problem, scanner.code)
+        if scanner.kinds & self._apart or passing.hold.waiting or not passing.passes(scanner, now_s):
+            return self._taken_apart(data, now_s)
         return data
 
-    def take_answer(self) -> bytes:
-        answer, self.answer = self.answer, b""
-        self._counters.bytes_out += len(answer)
-        return answer
+    def released(self, now_s: float) -> bytes:
+        """What has waited long enough to go to the broker."""
+        data = b"".join(self.passing.release(now_s))
+        self.answer += self.passing.take_answer()
+        return data
+
+    def ping(self) -> bytes:
+        """A ping of the gateway's own: the broker must not take a device for dead whose publishes wait here."""
+        self._own_pings += 1
+        return _PINGREQ
 
     def leave(self) -> None:
         """The device is gone: its class has one less."""
@@ -97,76 +111,175 @@ class Session:
             self._own_class.devices -= 1
             self._own_class = None
 
-    def _join_class(self, data: bytes, frames: list[Frame]) -> ClassCount:
+    def take_answer(self) -> bytes:
+        """What the gateway itself tells the device."""
+        answer, self.answer = self.answer, b""
+        self._cells[BYTES_OUT] += len(answer)
+        return answer
+
+    def _taken_apart(self, data: bytes, now_s: float) -> bytes:
+        parts, start, passing = [], 0, self.passing
+        for first, body, end in frames_of(data):
+            packet, kind = data[start:end], first & 0xF0
+            start = end
+            if self.problem and kind != packets.PUBLISH:
+                continue  # what came whole before the fault was still said, but nothing is promised any more
+            if kind == packets.PUBLISH:
+                packet = passing.publish(packet, body - end + len(packet), now_s)
+            elif passing.hold.waiting and kind == packets.PINGREQ:
+                self.answer += _PINGRESP
+                packet = b""
+            elif kind != packets.PINGREQ:
+                packet = self._judged(kind, first, packet, data[body:end], now_s)
+            parts.append(packet)
+        self.answer += passing.take_answer()
+        self.attention = bool(self.attention or self.answer or passing.hold.waiting)
+        return b"".join(parts)
+
+    def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
+        """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
+        if kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
+            try:
+                return self._without_advice_filter(packets.parse(first, body, self._version, **self._count), packet)
+            except Violation as violation:
+                self._fail("malformed SUBSCRIBE or UNSUBSCRIBE", violation.code)
+                return b""
+        if self._version == 5 and len(body) > 2:
+            try:
+                packets.parse(first, body, 5, **self._count)
+            except Violation as violation:
+                self._fail("malformed packet" if violation.code == MALFORMED else "protocol error", violation.code)
+                return b""
+        if kind == packets.DISCONNECT:
+            self.disconnected = True
+            if self.passing.hold.waiting:
+                self.passing.hold.push_control(packet, now_s)
+                return b""
+        return packet
+
+    @property
+    def _count(self) -> dict[str, int]:
+        return {"properties_max": self._limits.properties_max}
+
+    def _without_advice_filter(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
+        subscribed = self._filters.subscribed
+        found = self._filters.taken_out(packet)
+        if found is None:
+            return as_it_came
+        if self._filters.problem:
+            self._fail(self._filters.problem, 0x97)
+        if self._filters.subscribed != subscribed or isinstance(packet, packets.Subscribe):
+            self._revision = 0
+        forward, answer = found
+        self.answer += answer
+        return forward
+
+    def _join_class(self, data: bytes) -> ClassCount:
         """A device is of the class of its first publish, whatever it publishes later."""
-        body, end = next((body, end) for first, body, end in frames if first & 0xF0 == packets.PUBLISH)
-        own = self._own_class = self._classes.of(packets.text_at(data[body:end], 0) or b"")
+        body, end = next((body, end) for first, body, end in frames_of(data) if first & 0xF0 == packets.PUBLISH)
+        own = self._own_class = self.passing.join(packets.text_at(data[body:end], 0) or b"")
         own.devices += 1
         return own
 
-    def _connected(self, data: bytes, frame: Frame) -> None:
-        first, body, end = frame
-        if first != packets.CONNACK or end - body != 2:
-            self.problem = "broken by the broker"
-        else:
-            self.return_code = data[body + 1]
+    # -- from the broker
 
-    def _advise(self) -> bytes:
-        packet = self._advice.packet()
+    def from_broker(self, chunk: bytes) -> bytes:
+        """What goes to the device."""
+        scanner, cells = self._broker_frames, self._cells
+        data = scanner.scan(chunk)
+        if self.return_code is None and data:
+            data = self._connected(data)
+        acknowledged, kinds = scanner.acknowledged, scanner.kinds
+        cells[ACKNOWLEDGED] += acknowledged
+        if kinds & _SUBACKS and self._filters.expects:
+            data = self._with_advice_codes(data)
+        if kinds & _PONG and self._own_pings:
+            data = self._without_own_pongs(data)
+        if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
+            data = self._with_advice(data)
+        if scanner.problem:
+            self._fail("broken by the broker", 0x80)
+        cells[BYTES_OUT] += len(data)
+        return data
+
+    def news(self) -> bytes:
+        """The advice for a device that has not asked for it, if there is any that it has not been told."""
+        if self._filters.subscribed or not self._news_bytes_max or self._revision == self._advice.revision:
+            return b""
+        document = self._advice.document()
         # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
         self._revision = self._advice.revision
-        self._counters.advised += bool(packet)
-        return packet
+        self._cells[ADVISED] += bool(document)
+        return document
 
-    def _without_advice_filter(self, data: bytes, frames: list[Frame]) -> bytes:
-        parts, start = [], 0
-        for first, body, end in frames:
-            if first & 0xF0 in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
-                parts.append(self._filters_for_broker(first, data[start:end], data[body:end]))
-            else:
-                parts.append(data[start:end])
-            start = end
-        return b"".join(parts)
-
-    def _filters_for_broker(self, first: int, packet: bytes, body: bytes) -> bytes:
-        """The packet without the advice filter; empty where nothing else was in it: then the gateway answers."""
-        filters = packets.parse_filters(first, body)
-        if filters is None:
-            self.problem = "malformed SUBSCRIBE or UNSUBSCRIBE"
+    def _connected(self, data: bytes) -> bytes:
+        first, body, end = frames_of(data)[0]
+        if self._version == 5 and end - body == 2:
+            self.speaks_older, self.return_code = True, data[body + 1]
+            return data
+        try:
+            answer = packets.parse(first, data[body:end], self._version, properties_max=65_535)
+        except Violation:
+            answer = None
+        if not isinstance(answer, packets.Connack):
+            self._fail("broken by the broker", 0x80)
             return b""
-        places = tuple(index for index, (topic, _) in enumerate(filters.entries) if topic == _ADVICE_FILTER)
-        if not places:
-            return packet
-        subscribes = first & 0xF0 == packets.SUBSCRIBE
-        self._advised, self._revision = subscribes, 0
-        rest = [entry for entry in filters.entries if entry[0] != _ADVICE_FILTER]
-        if rest:
-            if subscribes:
-                self._expect(filters.packet_id, places)
-            return packets.encode_filters(first, filters.packet_id, rest)
-        if subscribes:
-            self.answer += packets.encode_suback(filters.packet_id, bytes(len(places)))
-        else:
-            self.answer += packets.encode_unsuback(filters.packet_id)
-        return b""
+        self.return_code = answer.code
+        if self._version < 5 or answer.code:
+            return data
+        said_s = answer.properties.values.get(properties.SERVER_KEEP_ALIVE)
+        self.keep_alive_s = said_s if isinstance(said_s, int) else None
+        return self._capped(answer, data, end)
 
-    def _expect(self, packet_id: bytes, places: tuple[int, ...]) -> None:
-        if len(self._subscribing) >= UNANSWERED_MAX:
-            self.problem = "too many unanswered subscriptions"
-        else:
-            self._subscribing[packet_id] = places
+    def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
+        """With the keep-alive that a device of MQTT 5 is told, where it may be no longer than that."""
+        most_s = self._limits.keep_alive_s_max
+        if most_s >= 65_535 or (self.keep_alive_s is not None and 0 < self.keep_alive_s <= most_s):
+            return data
+        self.keep_alive_s = most_s
+        values = {**answer.properties.values, properties.SERVER_KEEP_ALIVE: most_s}
+        told = msgspec.structs.replace(answer.properties, values=values)
+        return packets.encode(msgspec.structs.replace(answer, properties=told), 5) + data[end:]
 
-    def _with_advice_code(self, data: bytes, frames: list[Frame]) -> bytes:
-        """Each SUBACK with a code for every filter the device named, in its order."""
+    def _with_advice(self, data: bytes) -> bytes:
+        if self._filters.subscribed:
+            packet = self._advice.packet(self._version)
+            self._revision = self._advice.revision
+            self._cells[ADVISED] += bool(packet)
+            return data + packet
+        if self._version < 5:
+            return data
         parts, start = [], 0
-        for first, body, end in frames:
-            packet_id = data[body : body + 2]
-            if first & 0xF0 == packets.SUBACK and packet_id in self._subscribing:
-                codes = bytearray(data[body + 2 : end])
-                for place in self._subscribing.pop(packet_id):
-                    codes.insert(place, 0)
-                parts.append(packets.encode_suback(packet_id, bytes(codes)))
+        for first, _, end in frames_of(data):
+            packet = data[start:end]
+            start = end
+            if first & 0xF0 in (packets.PUBACK, packets.PUBCOMP) and (document := self.news()):
+                advised = with_user_property(packet, ADVICE_PROPERTY, document)
+                packet = advised if len(advised) <= self._news_bytes_max else packet
+            parts.append(packet)
+        return b"".join(parts)
+
+    def _with_advice_codes(self, data: bytes) -> bytes:
+        parts, start = [], 0
+        for first, body, end in frames_of(data):
+            packet = data[start:end]
+            start = end
+            if first & 0xF0 in (packets.SUBACK, packets.UNSUBACK):
+                packet = self._filters.put_back(first, packet, data[body:end])
+            parts.append(packet)
+        return b"".join(parts)
+
+    def _without_own_pongs(self, data: bytes) -> bytes:
+        parts, start = [], 0
+        for first, _, end in frames_of(data):
+            if first & 0xF0 == packets.PINGRESP and self._own_pings:
+                self._own_pings -= 1
             else:
                 parts.append(data[start:end])
             start = end
         return b"".join(parts)
+
+    def _fail(self, problem: str, code: int) -> None:
+        if not self.problem:
+            self.problem, self.code = problem, code
+        self.attention = True

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from tidegate.model.decisions import Decision
 from tidegate.model.view import Sample, View, seconds
 from tidegate.web.asked import Asked, asked_of, others_of, told, untold
-from tidegate.web.charts import RATES_TITLE, end_s, line, named, rates, recent, tops
+from tidegate.web.charts import RATES_TITLE, end_s, fitted, line, named, rates, recent, tops
 from tidegate.web.marks import decision_marks, phase_marks
 from tidegate.web.plot import SPAN_S, Line, Options, Panel, chart, height_px
 from tidegate.web.words import is_shadow
 
 LINES_MAX = 4
-LABEL_LETTERS_MAX = 16
 _RATES_PX, _INTERVAL_PX, _NODES_PX, _WORD_PX = 170, 130, 60, 20
 SEND_RATES_PX = height_px(_RATES_PX, _INTERVAL_PX, _NODES_PX)
 _RATES_PANEL, _INTERVAL_PANEL, _NODES_PANEL = range(3)
@@ -108,14 +107,11 @@ def _lines(moments: Sequence[Moment], others: str) -> tuple[Line, ...]:
 
 
 def _label(names: str, interval_s: float, *, is_told: bool) -> str:
-    """One row where it fits beside the chart, else two."""
     value = seconds(interval_s) if interval_s > 0 else "default"
     if not names:
         every = f"every {value}" if interval_s > 0 else value
         return every if is_told else f"would be\n{every}"
-    if len(names) + len(value) < LABEL_LETTERS_MAX:
-        return f"{names} {value}"
-    return (names if len(names) <= LABEL_LETTERS_MAX else names[: LABEL_LETTERS_MAX - 1] + "…") + f"\n{value}"
+    return fitted(names, value)
 
 
 def _even_above(shown: Sequence[Sample]) -> float:

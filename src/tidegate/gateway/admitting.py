@@ -1,0 +1,53 @@
+"""Clients that wait for their turn to be connected: the event loop around ``control.placement.admission``."""
+
+import asyncio
+import time
+
+from tidegate.control.placement.admission import Admission
+from tidegate.gateway.counting import Counters
+
+
+class Admitting:
+    """A ticket is whatever stands for a client; its owner awaits ``turn`` and says what came of it."""
+
+    def __init__(self, window_max: int, wait_s_max: float, counters: Counters) -> None:
+        self._admission: Admission[object] = Admission(window_max, wait_s_max)
+        self._turns: dict[object, asyncio.Future[bool]] = {}
+        self._counters = counters
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def turn(self, ticket: object) -> bool:
+        """True when it is this client's turn; False when it has waited for too long."""
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._turns[ticket] = turn
+        self._admission.ask(ticket, time.monotonic())
+        self._go_on()
+        return await turn
+
+    def answered(self, ticket: object, took_s: float, ok: bool) -> None:
+        self._admission.answered(ticket, took_s, ok, time.monotonic())
+        self._go_on()
+
+    def left(self, ticket: object) -> None:
+        self._admission.left(ticket)
+        self._turns.pop(ticket, None)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        now_s = time.monotonic()
+        for ticket in self._admission.ready(now_s):
+            self._settle(ticket, True)
+        for ticket in self._admission.expired(now_s):
+            self._settle(ticket, False)
+        self._counters.admitting = self._admission.waiting
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_s = self._admission.due_s(now_s)
+        if due_s is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(0.001, due_s - now_s), self._go_on)
+
+    def _settle(self, ticket: object, outcome: bool) -> None:
+        turn = self._turns.pop(ticket, None)
+        if turn is not None and not turn.done():
+            turn.set_result(outcome)

@@ -1,0 +1,124 @@
+"""From CONNECT to a broker that has answered it.
+
+A client waits for its turn, ends its own older connection if it has one, and is dialled to a broker, to the next one if
+that does not answer. A client that speaks MQTT 5 is tried in its own version first; a broker that does not know it is
+spoken to in 3.1.1, by a translation, from then on.
+"""
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING
+
+from tidegate.gateway.broker_side import BrokerSide
+from tidegate.gateway.expiring import delete_session
+from tidegate.gateway.layers.layer import peer_of
+from tidegate.gateway.layers.proxy import encode_header
+from tidegate.gateway.mqtt.connect_plan import ConnectPlan, plan_connect
+from tidegate.gateway.mqtt.opening import Opened
+from tidegate.gateway.mqtt.session import Session
+from tidegate.gateway.mqtt.translation import Translation
+from tidegate.model.routes import Broker
+
+if TYPE_CHECKING:
+    from tidegate.gateway.device_side import DeviceSide
+    from tidegate.gateway.gate import Gate
+
+
+class Dialled:
+    """A broker has answered: the way to it."""
+
+    __slots__ = ("client_id", "plan", "session", "side", "translation")
+
+    def __init__(
+        self,
+        client_id: str,
+        side: BrokerSide,
+        session: Session,
+        plan: ConnectPlan | None = None,
+        translation: Translation | None = None,
+    ) -> None:
+        self.client_id = client_id
+        self.side = side
+        self.session = session
+        self.plan = plan
+        self.translation = translation
+
+
+async def dial_any(gate: "Gate", device: "DeviceSide", opened: Opened) -> Dialled | None:
+    """The first broker that answers; None where none does."""
+    tried: set[str] = set()
+    client_id = opened.connect.client_id
+    while (broker := gate.router.take(client_id, tried)) is not None:
+        tried.add(broker.name)
+        counted = _Counted(gate, broker)
+        try:
+            dialled = await _dial_either(gate, device, opened, broker, counted)
+        finally:
+            counted.settle()
+        if dialled is not None:
+            return dialled
+    return None
+
+
+class _Counted:
+    """One connection that the router counts at a broker, until the side that uses it is lost."""
+
+    def __init__(self, gate: "Gate", broker: Broker) -> None:
+        self._gate, self._broker = gate, broker
+        self._side: BrokerSide | None = None
+
+    def hand_over(self, side: BrokerSide) -> None:
+        self._side = side
+        side.lost.add_done_callback(lambda _: self._gate.router.give_back(self._broker))
+
+    def settle(self) -> None:
+        if self._side is None:
+            self._gate.router.give_back(self._broker)
+
+
+async def _dial_either(
+    gate: "Gate", device: "DeviceSide", opened: Opened, broker: Broker, counted: _Counted
+) -> Dialled | None:
+    """In the version of the client, else, where it is MQTT 5 and the broker does not know that, in 3.1.1."""
+    if opened.connect.version < 5 or gate.speaks_5(broker) is not False:
+        session = gate.session(opened.connect)
+        device.translation = None
+        side = await _dial(gate, device, broker, session, opened.packet)
+        if side is not None:
+            counted.hand_over(side)
+            return Dialled(opened.connect.client_id, side, session)
+        if not session.speaks_older:
+            return None
+        gate.learn_5(broker, speaks=False)
+    plan = plan_connect(opened.said, assigned_id=f"tidegate-{secrets.token_hex(12)}", limits=gate.limits)
+    if plan.deletes_first and not await delete_session(broker, plan.deletion, gate.settings.broker_timeout_s):
+        return None
+    session = gate.session(opened.connect, translated=True)
+    device.translation = translation = Translation(plan, gate.limits, session.news)
+    side = await _dial(gate, device, broker, session, plan.packet)
+    if side is None:
+        return None
+    counted.hand_over(side)
+    return Dialled(plan.client_id.decode(), side, session, plan, translation)
+
+
+async def _dial(
+    gate: "Gate", device: "DeviceSide", broker: Broker, session: Session, packet: bytes
+) -> BrokerSide | None:
+    """The connection, if the broker answered, be it with a refusal. Until then nothing but CONNECT was sent to it."""
+    side = BrokerSide(device, broker, session)
+    answered = False
+    try:
+        async with asyncio.timeout(gate.settings.broker_timeout_s):
+            await asyncio.get_running_loop().create_connection(lambda: side, broker.host, broker.port)
+            if broker.proxy_protocol and device.transport is not None:
+                side.write(encode_header(peer_of(device.transport), device.transport.get_extra_info("sockname")[:2]))
+            side.write(packet)
+            await asyncio.wait((side.answered,))
+            answered = side.answered.result()
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        if not answered and side.transport is not None:
+            side.transport.abort()
+    return side if answered else None

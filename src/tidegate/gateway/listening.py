@@ -1,0 +1,116 @@
+"""The doors of a gateway: sockets that are bound, and what stands behind each of them."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from tidegate.gateway.layers import tls
+from tidegate.gateway.layers.layer import Layer
+from tidegate.gateway.layers.layered import Inner, Layered
+from tidegate.gateway.layers.proxy import ProxyHeader
+from tidegate.gateway.layers.websocket import WebSocket
+from tidegate.gateway.settings import GatewaySettings, Listener
+from tidegate.model.errors import UserError
+
+BACKLOG = 1024
+
+
+class Bound(msgspec.Struct, frozen=True):
+    listener: Listener
+    sock: socket.socket
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self.sock.getsockname()[:2]
+        return host, port
+
+
+def bind(settings: GatewaySettings, *, reuse_port: bool = False) -> list[Bound]:
+    """Every socket, listening: that for MQTT, that for HTTP, then the listeners in their order. All of them or none.
+
+    Certificates are read here as well, so that a wrong one is said before the first process starts.
+    """
+    listeners = [Listener(port=settings.port), Listener(port=settings.http_port, protocol="http"), *settings.listeners]
+    names = ["port", "http_port", *(f"listeners, number {number + 1}" for number in range(len(settings.listeners)))]
+    bound: list[Bound] = []
+    try:
+        for listener, name in zip(listeners, names, strict=True):
+            place = f"The gateway's setting {name}"
+            _check(listener, place)
+            host = settings.host if listener.host is None else listener.host
+            bound.append(Bound(listener, _bind(host, listener.port, place, reuse_port=reuse_port)))
+    except BaseException:
+        for one in bound:
+            one.sock.close()
+        raise
+    return bound
+
+
+async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[], Inner]) -> asyncio.Server:
+    """Let devices in at a door for MQTT or WebSocket. Plain MQTT has nothing between the socket and the device."""
+    make_layers = _layers(bound.listener, settings)
+
+    def make() -> asyncio.Protocol:
+        if not make_layers:
+            return cast(asyncio.Protocol, make_device())
+        return Layered(make_device(), [make_layer() for make_layer in make_layers])
+
+    return await asyncio.get_running_loop().create_server(make, sock=bound.sock, backlog=BACKLOG)
+
+
+def http_tls(listener: Listener) -> dict[str, Any]:
+    """What uvicorn has to be told so that a door for HTTP speaks TLS; nothing where it is plain."""
+    if listener.certificate is None:
+        return {}
+    chosen: dict[str, Any] = {"ssl_certfile": listener.certificate, "ssl_keyfile": listener.key}
+    if listener.client_ca is not None:
+        chosen |= {"ssl_ca_certs": listener.client_ca, "ssl_cert_reqs": tls.CERT_REQUIRED}
+    return chosen
+
+
+def _layers(listener: Listener, settings: GatewaySettings) -> list[Callable[[], Layer]]:
+    """What makes each layer of a connection, that next to the wire first."""
+    layers: list[Callable[[], Layer]] = []
+    if listener.proxy_protocol:
+        layers.append(ProxyHeader)
+    if listener.certificate is not None:
+        context = tls.context_of(listener)
+        layers.append(lambda: tls.Tls(context))
+    if listener.protocol == "websocket":
+        layers.append(lambda: WebSocket(settings.packet_bytes_max))
+    return layers
+
+
+def _check(listener: Listener, place: str) -> None:
+    if (listener.certificate is None) != (listener.key is None):
+        there, missing = ("key", "certificate") if listener.certificate is None else ("certificate", "key")
+        raise UserError(f"{place} has a {there} but no {missing}: TLS takes both, give the {missing}'s PEM file too.")
+    if listener.client_ca is not None and listener.certificate is None:
+        remedy = "give the gateway's own certificate and key too"
+        raise UserError(f"{place} has a client_ca but is not TLS: {remedy}.")
+    if listener.proxy_protocol and listener.protocol == "http":
+        raise UserError(f"{place} is HTTP, which reads no PROXY header: leave proxy_protocol out.")
+    if listener.certificate is not None:
+        tls.context_of(listener)
+
+
+def _bind(host: str, port: int, place: str, *, reuse_port: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse_port:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            remedy = "stop the program that listens there, or choose another (0 takes a free one)"
+            raise UserError(f"{place}: {host}:{port} is in use: {remedy}.") from None
+        raise UserError(f"{place}: {host}:{port} cannot be listened on ({error.strerror}): choose another.") from None
+    return bound

@@ -1,0 +1,69 @@
+"""Why clients are refused and publishes are dropped, in the words that are counted.
+
+The words are fixed: each has a counter of its own in the memory that all processes share, and nothing that a client
+says may become one of them. A word that is not in this list counts as ``other``.
+"""
+
+OTHER = "other"
+
+REASONS = (
+    # At the door.
+    "too many connections",
+    "bad PROXY header",
+    "PROXY version 1 is not spoken",
+    "TLS handshake failed",
+    "bad TLS record",
+    "no valid client certificate",
+    "bad WebSocket",
+    "not MQTT",
+    "no CONNECT in time",
+    "CONNECT too large",
+    "malformed CONNECT",
+    "unknown protocol",
+    "no client identifier",
+    "extended authentication",
+    "no client identifier",
+    "extended authentication",
+    "too many properties",
+    "admission took too long",
+    "no broker available",
+    "refused by the broker",
+    "refused by the gateway",
+    "draining",
+    # While connected.
+    "malformed packet",
+    "malformed topic",
+    "topic too long",
+    "protocol error",
+    "topic alias invalid",
+    "receive maximum exceeded",
+    "subscription identifier",
+    "larger than the client takes",
+    "packet too large",
+    "larger than the client takes",
+    "too many properties",
+    "malformed topic",
+    "topic too long",
+    "topic alias invalid",
+    "malformed filter",
+    "subscription identifier",
+    "receive maximum exceeded",
+    "malformed SUBSCRIBE or UNSUBSCRIBE",
+    "too many unanswered subscriptions",
+    "forged advice",
+    "answers are not read",
+    "keep-alive exceeded",
+    "quota exceeded",
+    "held too long",
+    "held when it left",
+    "expired",
+    "broken by the broker",
+    # By HTTP.
+    "HTTP 400",
+    "HTTP 401",
+    "HTTP 408",
+    "HTTP 413",
+    "HTTP 503",
+    OTHER,
+)
+PLACES = {reason: place for place, reason in enumerate(REASONS)}

@@ -1,0 +1,1 @@
+"""The tab about gateways: what goes through them, whom they hold and why, whom they refuse, and how loaded they are."""

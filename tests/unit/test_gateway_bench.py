@@ -1,0 +1,270 @@
+"""The benchmarks of the gateway: their arithmetic on figures to check by hand, and their loads against a small peer."""
+
+import contextlib
+import os
+import select
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.benchmarks import gateway_checks, mqtt_clients, mqtt_load, processes, storm
+from tidegate.benchmarks.gateway import turns
+from tidegate.benchmarks.gateway_checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
+from tidegate.benchmarks.gateway_stand import Broker, Way
+from tidegate.benchmarks.proxies import installed
+from tidegate.benchmarks.storm_clients import Storm
+from tidegate.devices.mqtt import encode_connect
+from tidegate.model.errors import TidegateError, UserError
+
+# -- from rows to checks
+
+
+def repetition(number: int, **changes: float) -> list[dict[str, Any]]:
+    """One in which we cost and add as much as HAProxy does; each is as slow as its number says."""
+    found = {"cpu": 10.0, "ack": 3.0, "rate": 1e6, "tls": 30.0} | changes
+    slow = number + 1.0
+    ways = {DIRECT: (0.0, 1.0, 1.5e6), HAPROXY: (10.0, 3.0, 1e6), OURS: (found["cpu"], found["ack"], found["rate"])}
+    rows = []
+    for through, (cpu_us, ack_ms, rate_per_s) in ways.items():
+        whose = {"repetition": number, "through": through}
+        rows.append({"part": SENDS, **whose, "cpu_us_per_message": cpu_us * slow, "ack_ms_p99": ack_ms * slow})
+        rows.append({"part": BATCHES, **whose, "messages_per_s": rate_per_s / slow})
+        if through != DIRECT:
+            tls_us = found["tls"] if through == OURS else 30.0
+            rows.append({"part": TLS, **whose, "cpu_us_per_message": tls_us * slow})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value", "holds"),
+    [
+        pytest.param({"cpu": 12.0}, "cpu_per_message_vs_haproxy", 1.2, True, id="a fifth more processor time may be"),
+        pytest.param({"cpu": 12.1}, "cpu_per_message_vs_haproxy", 1.21, False, id="more than a fifth may not"),
+        pytest.param({"ack": 5.0}, "added_p99_vs_haproxy", 2.0, True, id="twice what HAProxy adds may be"),
+        pytest.param({"ack": 5.1}, "added_p99_vs_haproxy", 2.05, False, id="more than twice may not"),
+        pytest.param({"ack": 0.5}, "added_p99_vs_haproxy", 0.0, True, id="faster than direct counts as nothing added"),
+        pytest.param({"rate": 5e5}, "batched_vs_haproxy", 0.5, True, id="half the batches may be"),
+        pytest.param({"rate": 4.9e5}, "batched_vs_haproxy", 0.49, False, id="less than half may not"),
+        pytest.param({"tls": 48.0}, "tls_cpu_vs_haproxy", 1.6, True, id="TLS may cost more"),
+        pytest.param({"tls": 48.3}, "tls_cpu_vs_haproxy", 1.61, False, id="but not any more"),
+    ],
+)
+def test_each_check_has_its_bar(changes: dict[str, float], name: str, value: float, holds: bool) -> None:
+    rows = [row for number in range(5) for row in repetition(number, **changes)]
+    found = {check.name: check for check in gateway_checks.checks(rows)}
+    assert (found[name].value, found[name].holds) == (value, holds)
+    assert all(check.holds for check in found.values() if check.name != name)
+
+
+def test_ratios_are_taken_within_a_repetition_and_their_median_counts() -> None:
+    costs = [11.0, 90.0, 10.5, 11.5, 80.0]
+    rows = [row for number, cpu in enumerate(costs) for row in repetition(number, cpu=cpu)]
+    rows += [{"part": "machine", "processors": 2}, {"part": "idle", "through": OURS, "kib_per_connection": 9.0}]
+    check = gateway_checks.checks(rows)[0]
+    assert (check.name, check.value, check.holds) == ("cpu_per_message_vs_haproxy", 1.15, True)
+    spread = gateway_checks.spreads(rows)[0]
+    assert (spread["lowest"], spread["median"], spread["highest"]) == (1.05, 1.15, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("direct", "haproxy", "ours", "ratio"),
+    [
+        pytest.param(1.0, 1.5, 1.25, 0.5, id="half of what HAProxy adds"),
+        pytest.param(1.0, 1.0, 1.1, 2.0, id="HAProxy adds nothing: it is taken to add what cannot be told apart"),
+        pytest.param(1.0, 0.8, 1.1, 2.0, id="nor less than nothing"),
+    ],
+)
+def test_a_denominator_near_zero_is_guarded(direct: float, haproxy: float, ours: float, ratio: float) -> None:
+    assert added_ratio(direct, haproxy, ours) == pytest.approx(ratio)
+
+
+def test_every_way_has_its_turn_in_every_repetition_and_goes_first_as_often() -> None:
+    broker = Broker(pid=1, address=("127.0.0.1", 1883), state=Path())
+    order = [(number, way.through) for number, way in turns([Way(through=n, broker=broker) for n in "abc"], 6)]
+    assert len(set(order)) == len(order) == 18
+    assert Counter(name for _, name in order[::3]) == {"a": 2, "b": 2, "c": 2}
+
+
+def storm_rows(seconds: list[float], back_s: list[float], peaks_kib: list[int]) -> list[dict[str, Any]]:
+    rows = [{"part": storm.DIRECT, "clients": 2_000, "seconds": value} for value in seconds]
+    rows += [{"part": storm.ALONE, "clients": 2_000, "all_back_s": 99.0}, {"part": storm.SERIES, "at_s": 0.0}]
+    for all_back_s, peak in zip(back_s, peaks_kib, strict=True):
+        memory = {"rss_kib_before": 50_000, "rss_kib_peak": peak}
+        rows.append({"part": storm.STORM, "clients": 2_000, "all_back_s": all_back_s, **memory})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("back_s", "peaks_kib", "values", "holds"),
+    [
+        pytest.param([1.0, 1.0, 1.0], [178_000] * 3, [2.0, 64.0], [True, True], id="just so"),
+        pytest.param([1.1, 1.2, 0.3], [60_000, 180_000, 190_000], [2.2, 65.0], [False, False], id="too much"),
+        pytest.param([0.6, 120.0, 0.6], [60_000, 60_000, 900_000], [1.2, 5.0], [True, True], id="one bad repetition"),
+    ],
+)
+def test_storm_checks_are_medians(
+    back_s: list[float], peaks_kib: list[int], values: list[float], holds: list[bool]
+) -> None:
+    """The broker takes 2,000 clients in half a second, whatever happened in one repetition."""
+    found = storm.checks(storm_rows([0.5, 9.0, 0.4], back_s, peaks_kib))
+    assert [check.value for check in found] == values
+    assert [check.holds for check in found] == holds
+
+
+def test_a_series_keeps_its_steps_and_its_end() -> None:
+    looks = [{"at_s": number / 20, "connected": number} for number in range(38)]
+    kept = [look["connected"] for look in storm.thinned(looks, 0.25)]
+    assert kept == [0, 5, 10, 15, 20, 25, 30, 35, 37]
+    assert [look["connected"] for look in storm.thinned(looks[:1], 0.25)] == [0]
+
+
+def test_a_program_that_is_missing_is_named_with_the_remedy() -> None:
+    with pytest.raises(UserError, match=r"^The program nonesuch is not installed: .*'apt-get install nonesuch'\.$"):
+        installed("nonesuch")
+
+
+# -- the loads
+
+
+class Peer:
+    """Accepts every client and acknowledges QoS 1; notes how much came, and with how many packets per receive."""
+
+    def __init__(self, refusals: int = 0) -> None:
+        self.packets = Counter[int]()
+        self.most_per_receive = 0
+        self.connections: list[socket.socket] = []
+        self._refusals = refusals
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.address: tuple[str, int] = self._listener.getsockname()
+        self._ended, self._wakes = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._wakes.close()
+        self._thread.join()
+        for opened in (*self.connections, self._listener, self._ended):
+            opened.close()
+
+    def _serve(self) -> None:
+        pending: dict[socket.socket, bytes] = {}
+        while True:
+            ready = select.select([self._ended, self._listener, *pending], [], [])[0]
+            for found in ready:
+                if found is self._ended:
+                    return
+                if found is self._listener:
+                    accepted = self._listener.accept()[0]
+                    pending[accepted] = b""
+                    self.connections.append(accepted)
+                elif not self._receive(found, pending):
+                    del pending[found]
+
+    def _receive(self, found: socket.socket, pending: dict[socket.socket, bytes]) -> bool:
+        try:
+            received = found.recv(65_536)
+        except ConnectionResetError:
+            received = b""
+        data, packets = pending[found] + received, 0
+        while len(data) >= 2 and len(data) >= (end := 2 + data[1]):  # none is so long that its length takes two bytes
+            self._take(found, data[0], data[2:end])
+            data, packets = data[end:], packets + 1
+        self.most_per_receive = max(self.most_per_receive, packets)
+        pending[found] = data
+        return bool(received)
+
+    def _take(self, found: socket.socket, first: int, body: bytes) -> None:
+        self.packets[first] += 1
+        if first == 0x10:
+            self._refusals -= 1
+            found.send(b"\x20\x02\x00\x03" if self._refusals >= 0 else b"\x20\x02\x00\x00")
+        elif first == 0x32:
+            after_topic = 2 + int.from_bytes(body[:2], "big")
+            found.send(b"\x40\x02" + body[after_topic : after_topic + 2])
+
+
+@contextlib.contextmanager
+def peer(refusals: int = 0) -> Iterator[Peer]:
+    running = Peer(refusals)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+@contextlib.contextmanager
+def clients(address: tuple[str, int], count: int) -> Iterator[list[mqtt_clients.Client]]:
+    opened = mqtt_clients.open_clients(
+        address, count, name="test", user="u", password="p", payload=mqtt_load.PAYLOAD, send_buffer_bytes=16_384
+    )
+    try:
+        yield opened
+    finally:
+        for client in opened:
+            client.socket.close()
+
+
+def test_a_paced_load_sends_what_it_was_asked_for_in_its_time() -> None:
+    with peer() as taking, clients(taking.address, 3) as connected:
+        said = mqtt_load.paced(connected, 0.2, 1_000.0, 1)
+    assert said["messages"] == 203
+    assert 0.2 <= said["sending_s"] < 0.5
+    assert taking.packets == {0x10: 3, 0x30: 200, 0x32: 3}
+
+
+def test_a_batched_load_has_arrived_when_it_says_so() -> None:
+    with peer() as taking, clients(taking.address, 2) as connected:
+        said = mqtt_load.batched(connected, 0.1, 0.0, 1)
+        assert taking.packets[0x30] + taking.packets[0x32] == said["messages"]
+    assert taking.most_per_receive >= mqtt_load.BATCH / 2
+
+
+def test_probes_are_spread_by_their_seed_and_each_is_timed() -> None:
+    with peer() as taking, clients(taking.address, 2) as connected:
+        said = mqtt_load.probe(connected, 0.1, 200.0, 1)
+    assert (said["messages"], said["unanswered"], len(said["took_ms"])) == (20, 0, 20)
+    assert all(0.0 < took_ms < 1_000.0 for took_ms in said["took_ms"])
+    assert taking.packets[0x32] == 20
+
+
+def test_a_load_that_is_refused_says_so() -> None:
+    with peer(refusals=1) as taking, pytest.raises(TidegateError, match="does not accept the load's clients"):
+        mqtt_clients.open_clients(taking.address, 1, name="test", user="u", password="p")
+
+
+def until_all(storming: Storm, count: int) -> None:
+    for _ in range(1_000):
+        storming.turn()
+        if storming.connected == count:
+            return
+    pytest.fail("not all clients are connected")
+
+
+def test_a_storm_tries_again_at_once_whether_refused_or_cut_off() -> None:
+    connects = [encode_connect(f"c{number}") for number in range(10)]
+    with peer(refusals=7) as taking:
+        storming = Storm(taking.address, connects)
+        until_all(storming, 10)
+        assert storming.counts == {"attempts": 17, "refused": 7, "unanswered": 0, "lost": 0}
+        for accepted in taking.connections:
+            with contextlib.suppress(OSError):
+                accepted.shutdown(socket.SHUT_RDWR)
+        while storming.counts["lost"] < 10:
+            storming.turn()
+        until_all(storming, 10)
+        assert storming.counts["attempts"] == 27
+        storming.close()
+
+
+def test_a_peak_is_remembered_after_it_is_over() -> None:
+    own = os.getpid()
+    processes.forget_peak(own)
+    before = processes.rss_bytes(own)
+    block = bytearray(b"x" * 40_000_000)
+    del block
+    assert processes.peak_rss_bytes(own) - before > 30_000_000
