@@ -7,7 +7,7 @@ import pytest
 from tidegate.model.errors import UserError
 from tidegate.sim import policies
 from tidegate.sim.files import ScenarioFile, load
-from tidegate.sim.scenario import Load, Monitoring, Replay, Scenario, Service, Strategy
+from tidegate.sim.scenario import Enforcement, Load, Monitoring, Replay, Scenario, Service, Strategy
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
 GOOD = """
@@ -123,6 +123,6 @@ def test_a_recording_lies_beside_its_scenario(tmp_path: Path) -> None:
 
 def test_every_key_is_documented() -> None:
     text = (EXAMPLES.parents[1] / "docs" / "scenarios.md").read_text(encoding="utf-8")
-    for struct in (ScenarioFile, Load, Service, Monitoring, Strategy, Replay):
+    for struct in (ScenarioFile, Load, Service, Monitoring, Strategy, Replay, Enforcement):
         for name in struct.__struct_fields__:
             assert f"| `{name}` |" in text, f"{struct.__name__}.{name}"

@@ -33,6 +33,7 @@ class TopicRules:
         self.has_limits = bool(limits)
         self._limits = [(_either(topics), bucket) for topics, bucket in limits]
         self._classes = [(_either(one.topics), one.never_delay) for one in classes if one.topics]
+        self.unpaced = {one.name for one in classes if one.never_delay or one.event_driven}  # no interval is theirs
         self.matter = self.has_limits or any(never for _, never in self._classes)
         self.buckets = lru_cache(_TOPICS_REMEMBERED)(self._buckets)
         self.never_waits = lru_cache(_TOPICS_REMEMBERED)(self._never_waits)
@@ -169,7 +170,8 @@ class Passing:
         """Enforce what the device's class is advised now."""
         if self._joined:
             self._revision = self._advice.revision
-            self.hold.limit(self._advice.rate_of(self._class) if self._enforces else None, now_s)
+            enforces = self._enforces and self._class not in self._rules.unpaced
+            self.hold.limit(self._advice.rate_of(self._class) if enforces else None, now_s)
 
     def take_answer(self) -> bytes:
         """Acknowledgements that the gateway itself gives."""

@@ -40,7 +40,7 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     address: str  # host:port for devices
     measured_at_s: float
     connections: int
-    publishes: int  # readings that devices handed over
+    publishes: int  # readings that went on to a broker
     acknowledged: int  # of those, how many were acknowledged
     advised: int  # advice messages sent
     bytes_in: int = 0

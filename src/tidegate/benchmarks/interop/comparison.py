@@ -16,15 +16,15 @@ COMPARED_MIN = {ON_NATS: 75, ON_MOSQUITTO: 110, FIVE_ON_NATS: 75}
 
 # What a broker of MQTT 3.1.1 cannot carry for MQTT 5 clients: behaviour -> how docs/mqtt5.md names it.
 NOT_CARRIED: dict[str, str] = {
-    "user properties": "user properties",
+    "user properties": "user property",
     "content type": "content type",
     "response topic": "response topic",
     "request and response": "correlation data",
     "message expiry": "message expiry",
-    "shared subscriptions": "shared subscriptions",
+    "shared subscriptions": "shared subscription",
     "subscription identifiers": "subscription identifier",
     "will delay": "will delay",
-    "reason codes": "no matching subscribers",
+    "reason codes": "reason codes of the broker",
 }
 # Said by the server about itself: a gateway that ends MQTT 5 speaks for itself.
 ABOUT_THE_SERVER = ("announcements",)

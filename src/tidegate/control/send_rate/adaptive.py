@@ -208,7 +208,8 @@ class Adaptive:
         return self._held(msgspec.structs.replace(state, phase=phase), seen, level, capacity, backlog)
 
     def _with_backlog(self, state: AdaptiveState, seen: Seen) -> AdaptiveState:
-        measured = (seen.waiting + seen.held) * state.work.mixed(arrivals_per_s(seen), self._costs)
+        # What a gateway holds back waits on its own sender's account: it comes at the rate that is advised anyway.
+        measured = seen.waiting * state.work.mixed(arrivals_per_s(seen), self._costs)
         backlog = state.fleet.backlog_now(measured, seen.measured_at_s, seen.instances)
         recent = [one for one in state.backlogs if seen.at_s - _longest_s(seen) < one[0] < seen.at_s]
         return msgspec.structs.replace(state, backlogs=(*recent, (seen.at_s, backlog)))

@@ -84,21 +84,22 @@ class Session:
         data = scanner.scan(chunk)
         cells[BYTES_IN] += len(chunk)
         publishes = scanner.publishes
-        if publishes:
-            cells[PUBLISHES] += publishes
-            own = self._own_class or self._join_class(data)
-            cells[own.publishes_cell] += publishes
+        if publishes and self._own_class is None:
+            self._join_class(data)
         if scanner.problem:
             self._fail(scanner.problem, scanner.code)
         if scanner.kinds & self._apart or passing.hold.waiting or not passing.passes(scanner, now_s):
             return self._taken_apart(data, now_s)
+        if publishes:
+            self._count(publishes)
         return data
 
     def released(self, now_s: float) -> bytes:
         """What has waited long enough to go to the broker."""
-        data = b"".join(self.passing.release(now_s))
+        released = self.passing.release(now_s)
         self.answer += self.passing.take_answer()
-        return data
+        self._count(sum(packet[0] & 0xF0 == packets.PUBLISH for packet in released))
+        return b"".join(released)
 
     def ping(self) -> bytes:
         """A ping of the gateway's own: the broker must not take a device for dead whose publishes wait here."""
@@ -118,7 +119,7 @@ class Session:
         return answer
 
     def _taken_apart(self, data: bytes, now_s: float) -> bytes:
-        parts, start, passing = [], 0, self.passing
+        parts, start, passing, publishes = [], 0, self.passing, 0
         for first, body, end in frames_of(data):
             packet, kind = data[start:end], first & 0xF0
             start = end
@@ -126,12 +127,15 @@ class Session:
                 continue  # what came whole before the fault was still said, but nothing is promised any more
             if kind == packets.PUBLISH:
                 packet = passing.publish(packet, body - end + len(packet), now_s)
+                publishes += bool(packet)
             elif passing.hold.waiting and kind == packets.PINGREQ:
                 self.answer += _PINGRESP
                 packet = b""
             elif kind != packets.PINGREQ:
                 packet = self._judged(kind, first, packet, data[body:end], now_s)
             parts.append(packet)
+        if publishes:
+            self._count(publishes)
         self.answer += passing.take_answer()
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
         return b"".join(parts)
@@ -140,13 +144,13 @@ class Session:
         """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
         if kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
             try:
-                return self._without_advice_filter(packets.parse(first, body, self._version, **self._count), packet)
+                return self._without_advice_filter(self._parsed(first, body), packet)
             except Violation as violation:
                 self._fail("malformed SUBSCRIBE or UNSUBSCRIBE", violation.code)
                 return b""
         if self._version == 5 and len(body) > 2:
             try:
-                packets.parse(first, body, 5, **self._count)
+                self._parsed(first, body)
             except Violation as violation:
                 self._fail("malformed packet" if violation.code == MALFORMED else "protocol error", violation.code)
                 return b""
@@ -157,9 +161,8 @@ class Session:
                 return b""
         return packet
 
-    @property
-    def _count(self) -> dict[str, int]:
-        return {"properties_max": self._limits.properties_max}
+    def _parsed(self, first: int, body: bytes) -> packets.Packet:
+        return packets.parse(first, body, self._version, properties_max=self._limits.properties_max)
 
     def _without_advice_filter(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
         subscribed = self._filters.subscribed
@@ -174,12 +177,17 @@ class Session:
         self.answer += answer
         return forward
 
-    def _join_class(self, data: bytes) -> ClassCount:
+    def _join_class(self, data: bytes) -> None:
         """A device is of the class of its first publish, whatever it publishes later."""
         body, end = next((body, end) for first, body, end in frames_of(data) if first & 0xF0 == packets.PUBLISH)
-        own = self._own_class = self.passing.join(packets.text_at(data[body:end], 0) or b"")
-        own.devices += 1
-        return own
+        self._own_class = self.passing.join(packets.text_at(data[body:end], 0) or b"")
+        self._own_class.devices += 1
+
+    def _count(self, publishes: int) -> None:
+        """Publishes go on to the broker. What waits has not arrived yet."""
+        self._cells[PUBLISHES] += publishes
+        if self._own_class is not None:
+            self._cells[self._own_class.publishes_cell] += publishes
 
     # -- from the broker
 
