@@ -12,7 +12,8 @@ setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with e
 .venv/.complete: requirements.lock pyproject.toml
 	@$(PYTHON) tools/set_up.py
 
-.venv/.compiled: src/tidegate/gateway/mqtt/frames.py setup.py | .venv/.complete
+# Those that pyproject.toml names; tools/compile.py looks at what is really older.
+.venv/.compiled: $(wildcard src/tidegate/gateway/*.py src/tidegate/gateway/mqtt/*.py src/tidegate/control/limiting/*.py) setup.py pyproject.toml | .venv/.complete
 	@$(BIN)/python tools/compile.py
 
 demo: setup ## the whole system, flooded without and with protection, and the verdict
@@ -28,7 +29,7 @@ lint: setup ## ruff, mypy and the layer rule
 	$(BIN)/lint-imports --no-cache
 
 bench: setup ## every benchmark, as ratios to a peer in the same run
-	@for name in pipeline moves crashes send-rate-scale gateway storm interop hostile outage; do $(BIN)/tidegate bench $$name || exit $$?; done
+	@for name in pipeline moves crashes send-rate-scale gateway storm interop hostile outage fuzz; do $(BIN)/tidegate bench $$name || exit $$?; done
 
 lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
 	$(BIN)/python -m pip install --quiet pip-tools
@@ -38,4 +39,4 @@ lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
 
 clean: ## remove what setup and tests left behind
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build
-	rm -f src/tidegate/gateway/mqtt/*.so
+	find src -name '*.so' -delete

@@ -1,18 +1,20 @@
-"""Compiles the gateway's frame scanner where mypy and a C compiler are. Elsewhere the same source runs as it is.
+"""Compiles the gateway's per-message path where mypy and a C compiler are. Elsewhere the same source runs as it is.
 
-All else about the package is in pyproject.toml.
+Which modules those are, and all else about the package, is in pyproject.toml.
 """
 
 import sys
+import tomllib
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-COMPILED = ["src/tidegate/gateway/mqtt/frames.py"]
+COMPILED = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["tidegate"]["compiled"]
 
 
 def say(error: BaseException) -> None:
-    sys.stderr.write(f"The frame scanner is not compiled and runs as Python: {error}.\n")
+    sys.stderr.write(f"The gateway's per-message path is not compiled and runs as Python: {error}.\n")
 
 
 class AllOrNone(build_ext):
@@ -31,7 +33,7 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - not there for everybody
 
-        return list(mypycify(COMPILED, opt_level="3"))
+        return list(mypycify(COMPILED, opt_level="3", group_name="tidegate_compiled"))
     except (ImportError, SystemExit) as error:
         say(error)
         return []

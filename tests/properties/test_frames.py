@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.devices.mqtt import encode_length
-from tidegate.gateway.mqtt.frames import FrameScanner
+from tidegate.gateway.mqtt.frames import FrameScanner, frames_of
 
 PACKET_BYTES_MAX = 1_000
 
@@ -25,9 +25,9 @@ def scanned(chunks: list[bytes]) -> tuple[list[bytes], str]:
     """Every packet as bytes, checked against the positions that the scanner gave for it."""
     scanner, found = FrameScanner(PACKET_BYTES_MAX), []
     for chunk in chunks:
-        data, frames = scanner.scan(chunk)
+        data = scanner.scan(chunk)
         start = 0
-        for first, body, end in frames:
+        for first, body, end in frames_of(data):
             assert data[start] == first
             assert data[start + 1 : body] == encode_length(end - body)
             found.append(data[start:end])
@@ -49,7 +49,7 @@ def test_a_byte_at_a_time_gives_the_same_packets(sent: list[bytes]) -> None:
 @given(st.lists(packets, min_size=1, max_size=5))
 def test_a_chunk_of_whole_packets_is_not_copied(sent: list[bytes]) -> None:
     chunk = b"".join(sent)
-    data, _ = FrameScanner(PACKET_BYTES_MAX).scan(chunk)
+    data = FrameScanner(PACKET_BYTES_MAX).scan(chunk)
     assert data is chunk
 
 
@@ -75,5 +75,6 @@ def test_an_unfinished_packet_is_all_that_is_held(size: int) -> None:
     scanner = FrameScanner(PACKET_BYTES_MAX)
     packet = b"\x30" + encode_length(size) + bytes(size)
     for byte in packet[:-1]:
-        assert scanner.scan(bytes((byte,))) == (b"", [])
-    assert scanner.scan(packet[-1:] + packet[:3])[0] == packet
+        assert scanner.scan(bytes((byte,))) == b""
+    assert scanner.unfinished == len(packet) - 1
+    assert scanner.scan(packet[-1:] + packet[:3]) == packet

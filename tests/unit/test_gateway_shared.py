@@ -36,7 +36,9 @@ def held(name: str, waiting_s: float, reason: str = "its own rate") -> HeldClien
 def test_a_process_that_opens_the_memory_by_its_number_sees_the_same() -> None:
     shared = Shared.create(processes=2, buckets=1, clients_max=100)
     opened = Shared.from_fd(os.dup(shared.fd))
-    Counters(opened.rows[1].cells).publishes += 7
+    counters = Counters(opened.rows[1].cells)
+    counters.publishes += 7
+    counters.tell()
     opened.unattended[3] = 1
     assert (shared.rows[1].cells[layout.PUBLISHES], shared.unattended[3]) == (7, 1)
     assert shared.directory.digest("d") == opened.directory.digest("d")
@@ -61,9 +63,12 @@ def test_every_counter_and_gauge_is_summed_under_its_name() -> None:
         counters.refuse("words of a client")
         counters.drop("expired", 3)
         counters.version("5 on 3.1.1", 1)
-        siren = Classes(DEFAULT_CLASSES, counters).of(b"telemetry/siren/alarm")
+        classes = Classes(DEFAULT_CLASSES, counters)
+        siren = classes.of(b"telemetry/siren/alarm")
         siren.devices += 1
         siren.publishes += 2
+        counters.tell()
+        classes.tell()
     shared.rows[1].cells[layout.OVERLOAD] = 4
     found = state(shared)
     assert (found.publishes, found.acknowledged, found.advised) == (18, 24, 14)
@@ -79,6 +84,7 @@ def test_what_a_process_counted_outlives_it_once_and_what_it_had_does_not() -> N
     for row, count in zip(shared.rows, (3, 4), strict=True):
         counters = Counters(row.cells)
         counters.publishes = counters.connections = counters.held = count
+        counters.tell()
         counters.refuse("not MQTT")
         row.tell_held([held("d", 2.0)])
     shared.brokers(0).change("a", 3)

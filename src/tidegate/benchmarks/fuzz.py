@@ -39,13 +39,13 @@ def run(progress: Progress, out: Path | None) -> Report:
             opened.enter_context(Child("fuzz_child", cases=each, seed=seed, directory=directory.resolve()))
             for seed in range(1, processes + 1)
         ]
-        found = watch(children, progress)
+        found = watch(children, directory, progress)
         rows = rows_of(found, edges=max(map(edges_in, directory.glob("fuzz-*.log")), default=0))
     return Report("fuzz", rows, checks(rows), round(time.monotonic() - began_s, 1))
 
 
-def watch(children: list[Child], progress: Progress) -> list[dict[str, Any]]:
-    """The last word of each. One that dies is a crash of its own: what it ran cannot be caught in Python."""
+def watch(children: list[Child], directory: Path, progress: Progress) -> list[dict[str, Any]]:
+    """The last word of each. One that dies is a crash, or a hang that the fuzzer ended, of its own."""
     last: dict[int, dict[str, Any]] = {place: {} for place in range(len(children))}
     running = dict(enumerate(children))
     while running:
@@ -53,7 +53,8 @@ def watch(children: list[Child], progress: Progress) -> list[dict[str, Any]]:
             try:
                 last[place] = child.answer(ANSWER_S_MAX)
             except TidegateError:
-                last[place].setdefault("crashes", {})["process"] = 1
+                is_stuck = any(directory.glob("timeout-*"))
+                last[place].setdefault("hangs" if is_stuck else "crashes", {})["process"] = 1
                 del running[place]
             else:
                 if last[place]["is_done"]:

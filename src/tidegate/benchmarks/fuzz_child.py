@@ -15,9 +15,13 @@ from collections import Counter
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import atheris
 import msgspec
+
+if TYPE_CHECKING:
+    from tidegate.benchmarks.fuzz_targets import Case
 
 HANG_S = 1.0
 STUCK_S = 20  # the fuzzer itself ends the process
@@ -50,9 +54,11 @@ class Fuzzing:
 
     def one(self, data: bytes) -> None:
         found = self._case_of(data, self._names)
-        name = found[0] if found else "none"
+        if found is None:
+            return
+        name, case = found
         self._cases[name] += 1
-        if found and self._is_hang(name, found[1], data):
+        if self._is_hang(name, case, data):
             self._hangs[name] += 1
             self._keep("hang", name, data, name)
         now_s = time.monotonic()
@@ -63,14 +69,14 @@ class Fuzzing:
         if is_done:
             os._exit(0)
 
-    def _is_hang(self, name: str, case: object, data: bytes) -> bool:
+    def _is_hang(self, name: str, case: "Case", data: bytes) -> bool:
         """The machine may have been busy with something else: a hang is slow twice."""
         return self._seconds(name, case, data) > HANG_S and self._seconds(name, case, data) > HANG_S
 
-    def _seconds(self, name: str, case: object, data: bytes) -> float:
+    def _seconds(self, name: str, case: "Case", data: bytes) -> float:
         began_s = time.monotonic()
         try:
-            self._targets[name](case)  # type: ignore[arg-type]
+            self._targets[name](case)
         except Exception as error:
             self._crashes[name] += 1
             last = traceback.extract_tb(error.__traceback__)[-1]
@@ -93,7 +99,7 @@ class Fuzzing:
 
 
 def scanners() -> list[ModuleType]:
-    """The frame scanner as everybody gets it, and as source that is watched. From here on, it is the source."""
+    """The frame scanner as source that is watched, and compiled if it is. From here on, everybody gets the source."""
     as_installed = importlib.import_module(SCANNER)
     assert as_installed.__file__ is not None
     source = Path(as_installed.__file__).with_name("frames.py")
@@ -101,7 +107,8 @@ def scanners() -> list[ModuleType]:
         del sys.modules[name]
     sys.meta_path.insert(0, SourceFinder(source))
     with atheris.instrument_imports(include=["tidegate"]):
-        return [as_installed, importlib.import_module(SCANNER)]
+        watched = importlib.import_module(SCANNER)
+    return [watched] if Path(as_installed.__file__) == source else [watched, as_installed]
 
 
 def main() -> None:

@@ -184,7 +184,7 @@ def _session(version: int) -> Session:
     hold = Hold(Credits(4.0, 20.0, 0.0), bytes_max=500, hold_s_max=1.0, keep_alive_s=30)
     rules = TopicRules(DEFAULT_CLASSES)
     passing = Passing(hold, rules, classes, advice, counters, enforces=True, version=version, tells_quota=False)
-    return Session(version, LIMITS, advice, passing, takes_properties=version == 5)
+    return Session(version, LIMITS, advice, passing, news_bytes_max=200 if version == 5 else 0)
 
 
 def targets(*scanners: ModuleType) -> dict[str, Callable[[Case], None]]:

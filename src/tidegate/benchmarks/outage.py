@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 
 from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.server_process import Server
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.brokers.wire import Wire
 from tidegate.cli.report import Check, Progress, Report
 from tidegate.devices.mqtt import encode_connect, encode_publish
 from tidegate.local.chain import Chain
-from tidegate.model.errors import BrokerUnavailableError, TidegateError
+from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GATEWAYS_KEY, GatewayState
 from tidegate.model.routes import ROUTES_KEY, Broker, Routes
@@ -40,7 +39,6 @@ REPORTS_AGAIN_S_MAX = 10.0
 WEIGHTS = (3.0, 1.0)
 # How far the share of the first broker may be from what the routes say.
 SHARE_OFF_MAX = 0.1
-BUS_READY_S_MAX = 30.0
 GATEWAY = "gateway-1"
 
 
@@ -125,15 +123,13 @@ class _Outage:
         existing = await self._start(range(EXISTING))
         await asyncio.sleep(BEFORE_S)
         before = await asyncio.to_thread(self._at_brokers)
-        bus = _control_bus(chain)
         self._progress.step("Controller and control bus are killed.")
         await asyncio.to_thread(chain.parts["controller-1"].kill)
-        await asyncio.to_thread(bus.kill)
+        await asyncio.to_thread(chain.brokers.kill_control)
         new = await self._newcomers()
         during = await asyncio.to_thread(self._at_brokers)
         self._progress.step("The control bus is started again, and the controller.")
-        await asyncio.to_thread(bus.start)
-        await asyncio.to_thread(bus.wait_ready, time.monotonic() + BUS_READY_S_MAX)
+        await asyncio.to_thread(chain.brokers.start_control)
         reports_again_s = await self._reports_again(time.time())
         chain.parts["controller-1"].start()
         await asyncio.sleep(1.0)
@@ -196,13 +192,6 @@ class _Outage:
             entry = Knowledge(wire).get(f"{GATEWAYS_KEY}.{GATEWAY}")
             return None if entry is None else msgspec.json.decode(entry.value, type=GatewayState)
         return None
-
-
-def _control_bus(chain: Chain) -> Server:
-    bus = chain.brokers._control
-    if bus is None:
-        raise TidegateError("The control bus does not run.")
-    return bus
 
 
 def _mqtt_connections(url: str) -> int:

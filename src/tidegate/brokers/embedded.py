@@ -125,6 +125,16 @@ class EmbeddedBrokers:
         if wait:
             self._wait_ready([self._broker(index)])
 
+    def kill_control(self) -> None:
+        assert self._control is not None
+        self._control.kill()
+
+    def start_control(self) -> None:
+        """Start the control bus that was killed."""
+        assert self._control is not None
+        self._control.start()
+        self._wait_ready([self._control])
+
     def pause_node(self, index: int) -> None:
         self._broker(index).signal(signal.SIGSTOP)
 

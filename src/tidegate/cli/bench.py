@@ -15,6 +15,7 @@ from tidegate.model.errors import UserError
 # asked for.
 BENCHMARKS: dict[str, str] = {
     "crashes": "tidegate.benchmarks.crashes:run",
+    "fuzz": "tidegate.benchmarks.fuzz:run",
     "gateway": "tidegate.benchmarks.gateway:run",
     "hostile": "tidegate.benchmarks.hostile.run:run",
     "interop": "tidegate.benchmarks.interop.matrix:run",

@@ -50,17 +50,23 @@ async def _serve(
     from tidegate.gateway.supervisor import Supervisor  # noqa: PLC0415 - only this command needs it
 
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
     supervisor = Supervisor(installation, settings, _say, classes)
     had_terminal = _has_terminal()
+
+    def stop() -> None:
+        stopping.set()
+        supervisor.wake()
 
     def hang_up() -> None:
         """An upgrade; but a terminal that is gone takes along what runs in it."""
         if had_terminal and not _has_terminal():
-            stopping.set()
+            stop()
         else:
             supervisor.upgrade()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGCHLD, supervisor.wake)
 
     loop.add_signal_handler(signal.SIGHUP, hang_up)
     loop.add_signal_handler(signal.SIGUSR1, supervisor.drain)

@@ -37,7 +37,11 @@ class BrokerSide(asyncio.Protocol):
         if forward:
             self._device.deliver(forward)
         if session.problem:
-            self._device.end(session.problem, session.code)
+            self.end(session)
+
+    def end(self, session: Session) -> None:
+        """What the broker says cannot be passed on."""
+        self._device.end(session.problem, session.code)
 
     def _has_answer(self, session: Session) -> bool:
         """Whether the broker has answered CONNECT, in a version that the device speaks."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt.filters import compile_filter
 from tidegate.gateway.shared import layout
+from tidegate.gateway.tally import ClassTally
 from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 from tidegate.model.observations import ClassState
@@ -18,56 +19,31 @@ from tidegate.model.observations import ClassState
 CLASSES_MAX = layout.CLASSES_MAX
 
 
-class ClassCount:
-    """One class on one process. ``devices`` is how many are connected, ``publishes`` only grows.
-
-    Where every message counts, add to ``cells[own.publishes_cell]``.
-    """
-
-    __slots__ = ("cells", "devices_cell", "name", "publishes_cell")
-
-    def __init__(self, name: str | None, number: int, cells: memoryview) -> None:
-        self.name = name  # None: topics that no class asks for
-        self.cells = cells
-        self.devices_cell = layout.CLASS_DEVICES + number
-        self.publishes_cell = layout.CLASS_PUBLISHES + number
-
-    @property
-    def devices(self) -> int:
-        return self.cells[self.devices_cell]
-
-    @devices.setter
-    def devices(self, count: int) -> None:
-        self.cells[self.devices_cell] = count
-
-    @property
-    def publishes(self) -> int:
-        return self.cells[self.publishes_cell]
-
-    @publishes.setter
-    def publishes(self, count: int) -> None:
-        self.cells[self.publishes_cell] = count
-
-
 class Classes:
     """Counted in the row that ``counters`` has; without one, for this object alone."""
 
     def __init__(self, classes: Sequence[DeviceClass], counters: Counters | None = None) -> None:
         if len(classes) > CLASSES_MAX:
             raise UserError(f"There are {len(classes)} device classes: keep at most {CLASSES_MAX}.")
-        cells = (counters or Counters()).cells
-        self._filters: list[tuple[re.Pattern[bytes], ClassCount]] = []
-        self._counts: dict[str, ClassCount] = {}
-        self._classless = ClassCount(None, CLASSES_MAX, cells)
-        for number, one in enumerate(classes):
+        self._cells = (counters or Counters()).cells
+        self._filters: list[tuple[re.Pattern[bytes], ClassTally]] = []
+        self._counts: dict[str, ClassTally] = {}
+        self._classless = ClassTally(None)
+        for one in classes:
             if one.name in self._counts:
                 raise UserError(f"Two device classes are named {one.name}: rename one, or join their topics.")
-            count = self._counts[one.name] = ClassCount(one.name, number, cells)
+            count = self._counts[one.name] = ClassTally(one.name)
             self._filters.extend((_compiled(text, one.name), count) for text in one.topics)
 
-    def of(self, topic: bytes) -> ClassCount:
+    def of(self, topic: bytes) -> ClassTally:
         """The first class that has a filter for this topic."""
         return next((count for pattern, count in self._filters if pattern.fullmatch(topic)), self._classless)
+
+    def tell(self) -> None:
+        """What was tallied, for all processes to see."""
+        for number, count in enumerate(self._counts.values()):
+            self._cells[layout.CLASS_DEVICES + number] = count.devices
+            self._cells[layout.CLASS_PUBLISHES + number] = count.publishes
 
     def state(self) -> dict[str, ClassState]:
         """Every class that has published here, by its name."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidegate.gateway import sockets
 from tidegate.gateway.dialling import Dialled, dial_any
+from tidegate.gateway.flow import BrokerFlow, DeviceFlow
 from tidegate.gateway.mqtt import violations
 from tidegate.gateway.mqtt.opening import Connect, Opened, Opening, Refusal, connack_refusing
 from tidegate.gateway.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
@@ -38,25 +39,9 @@ class DeviceSide(asyncio.Protocol):
     """The connection of one device, from its first byte on."""
 
     __slots__ = (
-        "_deadline",
-        "_dialling",
-        "_early",
-        "_ended",
-        "_gate",
-        "_gives_way",
-        "_left",
-        "_opening",
-        "_session",
-        "_version_name",
-        "_writable",
-        "client_id",
-        "connect",
-        "dialled",
-        "heard_s",
-        "side",
-        "translation",
-        "transport",
-        "waiting"
+        "_deadline", "_dialling", "_early", "_ended", "_flow", "_gate", "_gives_way", "_is_half_closed", "_left",
+        "_opening", "_session", "_writable", "client_id", "connect", "dialled", "side", "translation", "transport",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, gate: "Gate") -> None:
@@ -67,16 +52,16 @@ class DeviceSide(asyncio.Protocol):
         self.translation: Translation | None = None
         self.dialled: Dialled | None = None
         self.waiting: Waiting | None = None
-        self.heard_s = 0.0
         self._gate = gate
         self._session: Session | None = None
+        self._flow: DeviceFlow | None = None
         self._opening: Opening | None = Opening(gate.settings.connect_bytes_max, gate.settings.properties_max)
         self._early = bytearray()
         self._writable = True
         self._gives_way = False
         self._ended = False
+        self._is_half_closed = False
         self._left = False
-        self._version_name = ""
         self._deadline: asyncio.TimerHandle | None = None
         self._dialling: asyncio.Task[None] | None = None
 
@@ -94,20 +79,16 @@ class DeviceSide(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        session, side = self._session, self.side
-        if session is None or side is None:
+        flow, translation = self._flow, self.translation
+        if flow is None or self._session is None:
             self._receive_early(data)
-            return
-        now_s = self.heard_s = time.monotonic()
-        if self.translation is not None:
-            data = self._translated(self.translation, session, data)
-        forward = session.from_device(data, now_s)
-        if forward:
-            side.write(forward)
-        if session.attention:
-            self._attend(session, now_s)
-        if self.translation is not None:
-            self._attend_translation(self.translation)
+        elif translation is None:
+            flow.data_received(data)
+        else:
+            data = translation.received(data)
+            self._session.passing.expiries_s = translation.message_expiry_s
+            flow.data_received(data)
+            self._attend_translation(translation)
 
     def eof_received(self) -> bool:
         """The device sends no more. What it sent is still delivered, and answered where the broker does."""
@@ -115,6 +96,7 @@ class DeviceSide(asyncio.Protocol):
         if upstream is None or upstream.is_closing() or not upstream.can_write_eof() or self._holds:
             return False
         upstream.write_eof()
+        self._is_half_closed = True
         self._deadline = asyncio.get_running_loop().call_later(sockets.LINGER_S, self.close)
         return True
 
@@ -184,7 +166,11 @@ class DeviceSide(asyncio.Protocol):
         self.end("draining", SHUTTING_DOWN)
 
     def broker_left(self) -> None:
-        self.write(self._farewell(SHUTTING_DOWN if self.translation is not None else 0))
+        """A broker that speaks MQTT 5 has said why itself."""
+        if self.translation is not None and not self._is_half_closed:
+            # A broker may count from a moment earlier than the gateway does.
+            is_silent = self._is_silent(time.monotonic(), -SILENT_GRACE_S / 2)
+            self.write(self._farewell(KEEP_ALIVE_EXCEEDED if is_silent else SHUTTING_DOWN))
         self.close()
 
     def close(self) -> None:
@@ -213,6 +199,9 @@ class DeviceSide(asyncio.Protocol):
         try:
             # Where reading is paused the broker's farewell would go unseen.
             if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
+                if not self._is_half_closed:
+                    # Who is taken over has not died: no will is published, as the embedded brokers have it.
+                    side.transport.write(encode_frame(DISCONNECT, b""))
                 side.transport.write_eof()
                 await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
         finally:
@@ -221,15 +210,22 @@ class DeviceSide(asyncio.Protocol):
 
     def look(self, now_s: float) -> None:
         """Once a second: is the device alive, does the broker know, has anything waited for too long."""
-        connect, waiting = self.connect, self.waiting
-        if connect is None or waiting is None or self._session is None:
+        waiting = self.waiting
+        if waiting is None or self._session is None:
             return
-        keep_alive_s = self._gate.keep_alive_of(connect, self._session)
-        silent_s = now_s - self.heard_s
-        if silent_s > SILENT_FACTOR * keep_alive_s + SILENT_GRACE_S and not waiting.is_full:
+        self._session.look()
+        if self._is_silent(now_s, SILENT_GRACE_S) and not waiting.is_full:
             self.end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED)
         else:
             waiting.look(now_s)
+
+    def _is_silent(self, now_s: float, grace_s: float) -> bool:
+        """Whether the device has said nothing for longer than it may."""
+        if self.connect is None or self._session is None or self._flow is None:
+            return False
+        return (
+            now_s - self._flow.heard_s > SILENT_FACTOR * self._gate.keep_alive_of(self.connect, self._session) + grace_s
+        )
 
     # -- from CONNECT to a broker
 
@@ -263,29 +259,36 @@ class DeviceSide(asyncio.Protocol):
                 dialled = await dial_any(gate, self, opened)
                 gate.answered(self, time.monotonic() - began_s, dialled is not None)
                 if dialled is not None:
-                    self._flow(dialled)
+                    self._begin(dialled)
                     return
         except Violation as violation:
             gate.gives_up(self)
             self.end(violation.reason, answer=connack_refusing(version, violation.code))
-            return
-        self.end("no broker available", answer=unavailable)
+        else:
+            self.end("no broker available", answer=unavailable)
+        finally:
+            if self.side is None:
+                self.close()  # whatever went wrong, the device shall not wait for it
 
-    def _flow(self, dialled: Dialled) -> None:
+    def _begin(self, dialled: Dialled) -> None:
         """A broker answered: from now on bytes pass, those first that had to wait."""
-        gate, session = self._gate, dialled.session
+        gate, session, side = self._gate, dialled.session, dialled.side
         assert self.connect is not None
-        self.dialled, self.side, self._session, self.client_id = dialled, dialled.side, session, dialled.client_id
-        self.heard_s = time.monotonic()
+        self.dialled, self.side, self._session, self.client_id = dialled, side, session, dialled.client_id
         if session.return_code:
             gate.counters.refuse("refused by the broker")
             self.close()
             return
-        self.waiting = Waiting(self, session, dialled.side, gate.keep_alive_of(self.connect, session))
+        self.waiting = Waiting(self, session, side, gate.keep_alive_of(self.connect, session))
         gate.accepted(self, dialled)
-        if self.side.transport is None or self.side.transport.is_closing():
+        if side.transport is None or side.transport.is_closing() or self.transport is None:
             self.close()
             return
+        self._flow = DeviceFlow(self, session, side.transport.write)
+        if self.translation is None:
+            # A door with layers calls this side; without any the event loop calls the flow itself.
+            sockets.hand_over(self.transport, self, self._flow)
+            sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
         early, self._early = bytes(self._early), bytearray()
         self.resume_reading()
         if early:
@@ -297,12 +300,10 @@ class DeviceSide(asyncio.Protocol):
     def _holds(self) -> bool:
         return self._session is not None and self._session.passing.hold.waiting > 0
 
-    def _translated(self, translation: Translation, session: Session, data: bytes) -> bytes:
-        data = translation.received(data)
-        session.passing.expiries_s = translation.message_expiry_s
-        return data
-
-    def _attend(self, session: Session, now_s: float) -> None:
+    def attend(self, now_s: float) -> None:
+        """There is more to the session than bytes: answers, a problem, publishes that wait."""
+        session = self._session
+        assert session is not None
         session.attention = False
         if session.answer:
             answer = session.take_answer()

@@ -274,7 +274,13 @@ class Gate:
                 if device.dialled is not None:
                     device.dialled.session.passing.hold.credits.overload(level, now_s)
 
+    def tell(self) -> None:
+        """What this process counted, for all to see. Called many times a second."""
+        self.counters.tell()
+        self.classes.tell()
+
     def state(self, address: str) -> GatewayState:
+        self.tell()
         return state_of(
             self._shared,
             name=self.settings.name,

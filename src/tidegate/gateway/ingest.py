@@ -8,9 +8,9 @@ import asyncio
 from typing import cast
 
 from tidegate.devices import mqtt
-from tidegate.gateway.classes import ClassCount
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.routing import Router
+from tidegate.gateway.tally import ClassTally
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker
@@ -93,7 +93,7 @@ class Ingest:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def publish(self, topic: bytes, payload: bytes, of_class: ClassCount) -> None:
+    async def publish(self, topic: bytes, payload: bytes, of_class: ClassTally) -> None:
         """Return when a broker has acknowledged the message; raise BrokerUnavailableError where none did in time."""
         connection: _Connection | None = None
         try:

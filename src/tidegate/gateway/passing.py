@@ -14,12 +14,13 @@ from tidegate.control.limiting.credits import cost_of
 from tidegate.control.limiting.holding import Hold
 from tidegate.control.limiting.token_bucket import Bucket
 from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import ClassCount, Classes
+from tidegate.gateway.classes import Classes
 from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt import packets, properties
 from tidegate.gateway.mqtt.filters import compile_filter
 from tidegate.gateway.mqtt.frames import FrameScanner
 from tidegate.gateway.mqtt.violations import QUOTA_EXCEEDED, Violation
+from tidegate.gateway.tally import ClassTally
 from tidegate.model.classes import DeviceClass
 
 _TOPICS_REMEMBERED = 4_096
@@ -82,7 +83,7 @@ class Passing:
         self._looks_at_topics = version == 5 and rules.matter
         self._aliases: dict[int, bytes] = {}
 
-    def join(self, topic: bytes) -> ClassCount:
+    def join(self, topic: bytes) -> ClassTally:
         """The device's class, which is that of its first publish."""
         own = self._classes.of(topic)
         self._class, self._joined = own.name, True
@@ -218,7 +219,7 @@ class Passing:
 
 def _either(topics: Sequence[str]) -> re.Pattern[bytes]:
     """What matches each of several topic filters."""
-    return re.compile(b"|".join(b"(?:%b)" % compile_filter(topic).pattern for topic in topics), re.DOTALL)
+    return re.compile(b"|".join([b"(?:%b)" % compile_filter(topic).pattern for topic in topics]), re.DOTALL)
 
 
 def _body_of(packet: bytes) -> int:

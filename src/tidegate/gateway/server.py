@@ -31,6 +31,7 @@ from tidegate.model.routes import ROUTES_KEY, Broker, Routes
 BUS_S_MAX = 2.0
 CLOSE_S_MAX = 0.5
 LOOK_S = 1.0
+TELLS_PER_LOOK = 10
 
 Say = Callable[[str], None]
 
@@ -144,6 +145,7 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.gate.tell()
         await self.gate.stop()
         await self._ingest.stop()
         await self._watcher.stop()
@@ -156,7 +158,9 @@ class Gateway:
 
     async def _look(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            for _ in range(TELLS_PER_LOOK):
+                await asyncio.sleep(LOOK_S / TELLS_PER_LOOK)
+                self.gate.tell()
             self.gate.look()
 
     def _changed(self, key: str, value: bytes | None, revision: int) -> None:

@@ -2,12 +2,19 @@
 
 import asyncio
 import socket
+from typing import cast
 
 WRITE_BUFFER_BYTES_MAX = 65_536
 # How long a side that is to be closed may take to accept what is buffered for it.
 LINGER_S = 5.0
 # A peer that vanished without a word is noticed after idle + probes * interval seconds of silence.
 _IDLE_S, _INTERVAL_S, _PROBES = 60, 15, 4
+
+
+def hand_over(transport: asyncio.Transport, before: asyncio.BaseProtocol, after: object) -> None:
+    """Let the event loop call another protocol from now on, where it calls this one."""
+    if transport.get_protocol() is before:
+        transport.set_protocol(cast(asyncio.BaseProtocol, after))
 
 
 def write(transport: asyncio.Transport | None, data: bytes) -> None:

@@ -24,7 +24,8 @@ from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 
-LOOK_S = 0.05
+# How often it looks while something changes, and while nothing does: then a process that ends wakes it.
+LOOK_S, CALM_S = 0.05, 0.5
 # How long new processes may take until they serve, and ended ones until they are gone.
 START_S_MAX = 30.0
 STOP_S_MAX = 1.5
@@ -60,9 +61,15 @@ class Supervisor:
         self._serves = False
         self._ends = False  # nothing is started any more
         self._replaced = 0
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """A process may have ended, or it is time to stop."""
+        self._woken.set()
 
     def upgrade(self) -> None:
         self._upgrade_asked = True
+        self.wake()
 
     def drain(self) -> None:
         """Send all clients away at a pace, then end. Another instance may take the ports meanwhile."""
@@ -73,6 +80,7 @@ class Supervisor:
         self._crew.close_doors()
         for process in self._crew.processes:
             self._crew.send_away(process)
+        self.wake()
 
     async def run(self, stopping: asyncio.Event) -> None:
         watcher = Watcher(self._urls, (), _ignore, name=f"tidegate-{self._settings.name}")
@@ -85,8 +93,10 @@ class Supervisor:
                 self._look()
                 if reporting.done():
                     reporting.result()
+                is_calm = self._serves and not (self._ends or self._new or self._due_s)
+                self._woken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stopping.wait(), LOOK_S)
+                    await asyncio.wait_for(self._woken.wait(), CALM_S if is_calm else LOOK_S)
         finally:
             reporting.cancel()
             await self._stop()

@@ -23,7 +23,7 @@ from tidegate.gateway.shared.orders import Order
 from tidegate.gateway.shared.peers import Mailbox, Peers
 from tidegate.model.errors import TidegateError
 
-LOOK_S = 0.05
+LOOK_S = 0.1
 LATE_OVER_S = 1.0  # how late it is, is the most of this time
 EXIT_CANNOT = 2
 _PR_SET_PDEATHSIG = 1

@@ -143,6 +143,10 @@ class LayeredTransport(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._wire.set_write_buffer_limits(high, low)
 
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Whom the event loop calls: the layers."""
+        return self._wire.get_protocol()
+
     def can_write_eof(self) -> bool:
         """TLS and WebSocket know how to end, not how to end one half."""
         return False

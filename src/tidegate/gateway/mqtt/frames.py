@@ -30,7 +30,11 @@ _PROTOCOL_ERROR: Final = 0x82
 _NOT_AUTHORISED: Final = 0x87
 _TOPIC_INVALID: Final = 0x90
 _TOO_LARGE: Final = 0x95
+_RATE_TOO_HIGH: Final = 0x96
 _QUOTA_EXCEEDED: Final = 0x97
+# What comes in one chunk is judged in one turn of the event loop, and everybody else waits for that.
+_PACKETS_MAX: Final = 16_384
+_PINGS_MAX: Final = 256
 _CREDIT_BYTES_SHIFT: Final = 12  # one more credit per 4 KiB
 # MQTT 5 properties by what follows their identifier: 1, 2 or 4 bytes, a variable length, a text, two texts.
 _SIZES: Final = (
@@ -121,9 +125,10 @@ class FrameScanner:
     """One direction of one connection. It holds at most one unfinished packet of at most ``packet_bytes_max``.
 
     After each ``scan``: ``kinds`` has a bit (1 << packet type) for each type that came, ``publishes`` and ``cost`` (in
-    credits) say how many and how dear, ``acknowledged`` counts PUBACK and PUBCOMP, ``topic`` is that of a device's last
-    publish, and ``topics`` how often it changed. ``problem`` says why no further packet can be cut, and ``code`` the
-    same as MQTT 5 does. A device that publishes on the ``forbidden`` topic is one that forges advice.
+    credits) say how many and how dear, ``acknowledged`` counts PUBACK and PUBCOMP, ``pings`` and ``packets`` what they
+    say. ``topic`` is that of a device's last publish, and ``topics`` how often it changed. ``problem`` says why no
+    further packet can be cut, and ``code`` the same as MQTT 5 does. A device that publishes on the ``forbidden`` topic
+    is one that forges advice.
     """
 
     def __init__(  # noqa: PLR0917 - compiled code takes its arguments by place
@@ -142,6 +147,8 @@ class FrameScanner:
         self.cost = 0
         self.acknowledged = 0
         self.topics = 0
+        self.pings = 0
+        self.packets = 0
         self.topic = b""
         self._forbidden = forbidden
         self._packet_bytes_max = packet_bytes_max
@@ -150,6 +157,9 @@ class FrameScanner:
         self._from_device = from_device
         self._properties_max = properties_max
         self._topic_field = b""  # the topic with its length before it, as it stands in a packet
+        # The flags of the publish before, where one like it needs no closer look, and its least size.
+        self._last_first = 0
+        self._last_bytes_min = 0
         self._tail = bytearray()
         self._needed = 0
         self._ended = False
@@ -161,7 +171,12 @@ class FrameScanner:
 
     def scan(self, chunk: bytes) -> bytes:
         """The bytes that are whole packets; those before a problem are still good."""
-        self.kinds = self.publishes = self.cost = self.acknowledged = self.topics = 0
+        if self._is_like_the_last(chunk):
+            self.kinds, self.publishes, self.packets = 1 << _PUBLISH, 1, 1
+            self.cost = 1 + (len(chunk) >> _CREDIT_BYTES_SHIFT)
+            self.acknowledged = self.topics = self.pings = 0
+            return chunk
+        self.kinds = self.publishes = self.cost = self.acknowledged = self.topics = self.pings = self.packets = 0
         if self.problem:
             return b""
         data = chunk
@@ -179,6 +194,21 @@ class FrameScanner:
             position = end
         return data
 
+    def _is_like_the_last(self, chunk: bytes) -> bool:
+        """Whether this is one whole publish with the flags and the topic of the publish before, as nearly all are."""
+        size, first = len(chunk), self._last_first
+        if first == 0 or size < self._last_bytes_min or chunk[0] != first or self._tail or self.problem:
+            return False
+        body, length = 2, chunk[1]
+        if length >= 0x80:
+            body, length = 3, (length & 0x7F) | chunk[2] << 7
+            if chunk[2] >= 0x80:
+                return False
+        after = body + len(self._topic_field)
+        if length + body != size or size > self._packet_bytes_max or chunk[body:after] != self._topic_field:
+            return False
+        return first & 6 == 0 or chunk[after] != 0 or chunk[after + 1] != 0
+
     def _take(self, data: bytes, position: int, size: int) -> int:
         """Where the packet at a position ends; 0 where none does: it is unfinished, or there is a problem."""
         first = data[position]
@@ -193,6 +223,7 @@ class FrameScanner:
                 body, end = 0, size + 1
                 if header < 0:
                     self._fail("not MQTT", _MALFORMED)
+                    return 0
         kind = first >> 4
         if kind == _RESERVED or (kind == _AUTH and self._version < 5):
             self._fail("not MQTT", _MALFORMED)
@@ -217,9 +248,13 @@ class FrameScanner:
         elif self._from_device:
             if not self._judge(data, first, body, end):
                 return False
+            self.pings += kind == _PINGREQ
         elif kind in (_PUBACK, _PUBCOMP):
             self.acknowledged += 1
         self.kinds |= 1 << kind
+        self.packets += 1
+        if self._from_device and (self.packets > _PACKETS_MAX or self.pings > _PINGS_MAX):
+            return self._fail("too many packets at once", _RATE_TOO_HIGH)
         return True
 
     def _judge_publish(self, data: bytes, first: int, body: int, end: int) -> bool:
@@ -242,6 +277,8 @@ class FrameScanner:
             after += 2
         if self._version >= 5:
             return self._judge_properties(data, after, end)
+        self._last_first = first
+        self._last_bytes_min = 5 + len(self._topic_field)
         return True
 
     def _judge_properties(self, data: bytes, place: int, end: int) -> bool:
@@ -287,6 +324,7 @@ class FrameScanner:
             if size and self._version < 5:
                 return self._fail("malformed packet", _MALFORMED)
             self._ended = True
+            self._last_first = 0
         elif kind != _AUTH:
             is_short = size < 2 or (data[body] == 0 and data[body + 1] == 0)
             is_long = size > 2 and not has_flag and self._version < 5

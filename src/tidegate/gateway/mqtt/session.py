@@ -15,7 +15,6 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 import msgspec
 
 from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import ClassCount
 from tidegate.gateway.mqtt import packets, properties
 from tidegate.gateway.mqtt.acknowledgements import with_user_property
 from tidegate.gateway.mqtt.advised import AdviceFilters
@@ -24,11 +23,14 @@ from tidegate.gateway.mqtt.frames import FrameScanner, frames_of
 from tidegate.gateway.mqtt.translation import ADVICE_PROPERTY
 from tidegate.gateway.mqtt.violations import MALFORMED, Violation
 from tidegate.gateway.passing import Passing
-from tidegate.gateway.shared.layout import ACKNOWLEDGED, ADVISED, BYTES_IN, BYTES_OUT, PUBLISHES
+from tidegate.gateway.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
 
 # A broker passes on what other clients were allowed to send, perhaps not through a gateway.
 _BROKER_PACKET_BYTES_MAX = 16 * 1024**2
+# Nobody who wants to know whether the gateway lives asks more often.
+PINGS_PER_S_MAX = 256
+RATE_TOO_HIGH = 0x96
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGREQ, _PINGRESP = b"\xc0\x00", b"\xd0\x00"
 
@@ -64,9 +66,9 @@ class Session:
         self._version = version
         self._limits = limits
         self._advice = advice
-        self._cells = passing.counters.cells
+        self._tally = passing.counters.tally
         self._news_bytes_max = news_bytes_max
-        self._own_class: ClassCount | None = None  # once it has published
+        self._own_class: ClassTally | None = None  # once it has published
         self._device_frames = FrameScanner(
             limits.packet_bytes_max, limits.topic_bytes_max, version, True, limits.properties_max, _FORBIDDEN
         )
@@ -75,19 +77,22 @@ class Session:
         self._filters = AdviceFilters(version)
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
+        self._pings = 0  # of the device, since the last look
 
     # -- from the device
 
     def from_device(self, chunk: bytes, now_s: float) -> bytes:
         """What goes to the broker now."""
-        scanner, cells, passing = self._device_frames, self._cells, self.passing
+        scanner, passing = self._device_frames, self.passing
         data = scanner.scan(chunk)
-        cells[BYTES_IN] += len(chunk)
+        self._tally.bytes_in += len(chunk)
         publishes = scanner.publishes
         if publishes and self._own_class is None:
             self._join_class(data)
         if scanner.problem:
             self._fail(scanner.problem, scanner.code)
+        if scanner.pings:
+            self._count_pings(scanner.pings)
         if scanner.kinds & self._apart or passing.hold.waiting or not passing.passes(scanner, now_s):
             return self._taken_apart(data, now_s)
         if publishes:
@@ -106,6 +111,15 @@ class Session:
         self._own_pings += 1
         return _PINGREQ
 
+    def look(self) -> None:
+        """Once a second: what a device may do so often in a second begins anew."""
+        self._pings = 0
+
+    def _count_pings(self, pings: int) -> None:
+        self._pings += pings
+        if self._pings > PINGS_PER_S_MAX:
+            self._fail("too many pings", RATE_TOO_HIGH)
+
     def leave(self) -> None:
         """The device is gone: its class has one less."""
         if self._own_class is not None:
@@ -115,7 +129,7 @@ class Session:
     def take_answer(self) -> bytes:
         """What the gateway itself tells the device."""
         answer, self.answer = self.answer, b""
-        self._cells[BYTES_OUT] += len(answer)
+        self._tally.bytes_out += len(answer)
         return answer
 
     def _taken_apart(self, data: bytes, now_s: float) -> bytes:
@@ -185,20 +199,20 @@ class Session:
 
     def _count(self, publishes: int) -> None:
         """Publishes go on to the broker. What waits has not arrived yet."""
-        self._cells[PUBLISHES] += publishes
+        self._tally.publishes += publishes
         if self._own_class is not None:
-            self._cells[self._own_class.publishes_cell] += publishes
+            self._own_class.publishes += publishes
 
     # -- from the broker
 
     def from_broker(self, chunk: bytes) -> bytes:
         """What goes to the device."""
-        scanner, cells = self._broker_frames, self._cells
+        scanner, tally = self._broker_frames, self._tally
         data = scanner.scan(chunk)
         if self.return_code is None and data:
             data = self._connected(data)
         acknowledged, kinds = scanner.acknowledged, scanner.kinds
-        cells[ACKNOWLEDGED] += acknowledged
+        tally.acknowledged += acknowledged
         if kinds & _SUBACKS and self._filters.expects:
             data = self._with_advice_codes(data)
         if kinds & _PONG and self._own_pings:
@@ -207,7 +221,7 @@ class Session:
             data = self._with_advice(data)
         if scanner.problem:
             self._fail("broken by the broker", 0x80)
-        cells[BYTES_OUT] += len(data)
+        tally.bytes_out += len(data)
         return data
 
     def news(self) -> bytes:
@@ -217,7 +231,7 @@ class Session:
         document = self._advice.document()
         # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
         self._revision = self._advice.revision
-        self._cells[ADVISED] += bool(document)
+        self._tally.advised += bool(document)
         return document
 
     def _connected(self, data: bytes) -> bytes:
@@ -253,7 +267,7 @@ class Session:
         if self._filters.subscribed:
             packet = self._advice.packet(self._version)
             self._revision = self._advice.revision
-            self._cells[ADVISED] += bool(packet)
+            self._tally.advised += bool(packet)
             return data + packet
         if self._version < 5:
             return data
@@ -262,10 +276,17 @@ class Session:
             packet = data[start:end]
             start = end
             if first & 0xF0 in (packets.PUBACK, packets.PUBCOMP) and (document := self.news()):
-                advised = with_user_property(packet, ADVICE_PROPERTY, document)
-                packet = advised if len(advised) <= self._news_bytes_max else packet
+                packet = self._with_property(packet, document)
             parts.append(packet)
         return b"".join(parts)
+
+    def _with_property(self, packet: bytes, document: bytes) -> bytes:
+        try:
+            advised = with_user_property(packet, ADVICE_PROPERTY, document)
+        except Violation:
+            self._fail("broken by the broker", 0x80)
+            return packet
+        return advised if len(advised) <= self._news_bytes_max else packet
 
     def _with_advice_codes(self, data: bytes) -> bytes:
         parts, start = [], 0
