@@ -74,7 +74,7 @@ def router_of(*brokers: Broker, clients_max: int = 10) -> Router:
 
 def taken(router: Router, client_id: str, excluded: Collection[str] = ()) -> str | None:
     """Where the client would go now."""
-    found = router.take(client_id, excluded)
+    found = router.take(router.known(client_id), excluded)
     if found is None:
         return None
     router.give_back(found)
@@ -117,7 +117,7 @@ def test_the_memory_holds_those_seen_last(clients_max: int, seen: list[tuple[str
 
 def test_the_router_counts_what_it_gave_until_it_is_given_back() -> None:
     router = router_of(broker("a", 9), broker("b"))
-    first, second = router.take("d"), router.take("d", {"a"})
+    first, second = router.take(router.known("d")), router.take(router.known("d"), {"a"})
     assert first is not None
     assert second is not None
     assert router.connections == {"a": 1, "b": 1}
@@ -129,7 +129,7 @@ def test_the_processes_of_a_gateway_count_and_remember_together() -> None:
     shared = Shared.create(processes=2, clients_max=10)
     brokers = (broker("a"), broker("b"))
     left, right = (Router(Routes(brokers=brokers), shared, random.Random(1), slot=slot) for slot in (0, 1))
-    counts = Counter(found.name for router in (left, right) * 5 if (found := router.take("")) is not None)
+    counts = Counter(found.name for router in (left, right) * 5 if (found := router.take(None)) is not None)
     assert counts == {"a": 5, "b": 5} == left.connections == right.connections
     left.accepted("d", brokers[1])
     assert {taken(right, "d") for _ in range(9)} == {"b"}

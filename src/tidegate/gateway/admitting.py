@@ -15,6 +15,7 @@ class Admitting:
         self._turns: dict[object, asyncio.Future[bool]] = {}
         self._counters = counters
         self._timer: asyncio.TimerHandle | None = None
+        self._due_s: float | None = None
 
     async def turn(self, ticket: object) -> bool:
         """True when it is this client's turn; False when it has waited for too long."""
@@ -40,12 +41,21 @@ class Admitting:
         for ticket in self._admission.expired(now_s):
             self._settle(ticket, False)
         self._counters.admitting = self._admission.waiting
+        self._wake_at(self._admission.due_s(now_s), now_s)
+
+    def _wake_at(self, due_s: float | None, now_s: float) -> None:
+        if due_s == self._due_s and self._timer is not None:
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due_s = self._admission.due_s(now_s)
+        self._due_s = due_s
         if due_s is not None:
-            self._timer = asyncio.get_running_loop().call_later(max(0.001, due_s - now_s), self._go_on)
+            self._timer = asyncio.get_running_loop().call_later(max(0.001, due_s - now_s), self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        self._go_on()
 
     def _settle(self, ticket: object, outcome: bool) -> None:
         turn = self._turns.pop(ticket, None)

@@ -60,7 +60,7 @@ class BrokerSide(asyncio.Protocol):
             self.lost.set_result(None)
         if not self.answered.done():
             self.answered.set_result(False)
-        elif self.answered.result():
+        elif not self.answered.cancelled() and self.answered.result():
             self._device.broker_left()
 
     def pause_writing(self) -> None:

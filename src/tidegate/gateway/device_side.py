@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 GIVE_WAY_S = 1.0
 # A device may be silent for so many times its keep-alive; a broker that watches it as well shall be the first to act.
 SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
+NEARLY_SILENT_FACTOR = 0.9
 # What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
 EARLY_BYTES_MAX = 262_144
 TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
@@ -73,7 +74,6 @@ class DeviceSide(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
-        sockets.notice_dead_peers(self.transport)
         self._deadline = asyncio.get_running_loop().call_later(
             self._gate.settings.connect_timeout_s, self.end, "no CONNECT in time"
         )
@@ -168,8 +168,8 @@ class DeviceSide(asyncio.Protocol):
     def broker_left(self) -> None:
         """A broker that speaks MQTT 5 has said why itself."""
         if self.translation is not None and not self._is_half_closed:
-            # A broker may count from a moment earlier than the gateway does.
-            is_silent = self._is_silent(time.monotonic(), -SILENT_GRACE_S / 2)
+            # Brokers differ in how long they wait; one that ends so long a silence does it for that.
+            is_silent = self._is_silent(time.monotonic(), NEARLY_SILENT_FACTOR)
             self.write(self._farewell(KEEP_ALIVE_EXCEEDED if is_silent else SHUTTING_DOWN))
         self.close()
 
@@ -214,18 +214,17 @@ class DeviceSide(asyncio.Protocol):
         if waiting is None or self._session is None:
             return
         self._session.look()
-        if self._is_silent(now_s, SILENT_GRACE_S) and not waiting.is_full:
+        if self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S) and not waiting.is_full:
             self.end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED)
         else:
             waiting.look(now_s)
 
-    def _is_silent(self, now_s: float, grace_s: float) -> bool:
-        """Whether the device has said nothing for longer than it may."""
+    def _is_silent(self, now_s: float, factor: float, grace_s: float = 0.0) -> bool:
+        """Whether the device has said nothing for so many times its keep-alive."""
         if self.connect is None or self._session is None or self._flow is None:
             return False
-        return (
-            now_s - self._flow.heard_s > SILENT_FACTOR * self._gate.keep_alive_of(self.connect, self._session) + grace_s
-        )
+        keep_alive_s = self._gate.keep_alive_of(self.connect, self._session)
+        return now_s - self._flow.heard_s > factor * keep_alive_s + grace_s
 
     # -- from CONNECT to a broker
 
@@ -255,8 +254,7 @@ class DeviceSide(asyncio.Protocol):
         try:
             while await gate.turn(self):
                 began_s = time.monotonic()
-                await gate.make_way(opened.connect)
-                dialled = await dial_any(gate, self, opened)
+                dialled = await dial_any(gate, self, opened, await gate.make_way(opened.connect))
                 gate.answered(self, time.monotonic() - began_s, dialled is not None)
                 if dialled is not None:
                     self._begin(dialled)

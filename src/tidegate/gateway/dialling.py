@@ -17,6 +17,7 @@ from tidegate.gateway.mqtt.connect_plan import ConnectPlan, plan_connect
 from tidegate.gateway.mqtt.opening import Opened
 from tidegate.gateway.mqtt.session import Session
 from tidegate.gateway.mqtt.translation import Translation
+from tidegate.gateway.shared.directory import Known
 from tidegate.model.routes import Broker
 
 if TYPE_CHECKING:
@@ -44,15 +45,14 @@ class Dialled:
         self.translation = translation
 
 
-async def dial_any(gate: "Gate", device: "DeviceSide", opened: Opened) -> Dialled | None:
-    """The first broker that answers; None where none does."""
+async def dial_any(gate: "Gate", device: "DeviceSide", opened: Opened, known: Known | None) -> Dialled | None:
+    """The first broker that answers; None where none does. ``known`` is what any process knows of the client."""
     tried: set[str] = set()
-    client_id = opened.connect.client_id
-    while (broker := gate.router.take(client_id, tried)) is not None:
+    while (broker := gate.router.take(known, tried)) is not None:
         tried.add(broker.name)
         counted = _Counted(gate, broker)
         try:
-            dialled = await _dial_either(gate, device, opened, broker, counted)
+            dialled = await _dial_either(gate, device, opened, known, counted)
         finally:
             counted.settle()
         if dialled is not None:
@@ -64,24 +64,26 @@ class _Counted:
     """One connection that the router counts at a broker, until the side that uses it is lost."""
 
     def __init__(self, gate: "Gate", broker: Broker) -> None:
-        self._gate, self._broker = gate, broker
+        self._gate = gate
+        self.broker = broker
         self._side: BrokerSide | None = None
 
     def hand_over(self, side: BrokerSide) -> None:
         self._side = side
-        side.lost.add_done_callback(lambda _: self._gate.router.give_back(self._broker))
+        side.lost.add_done_callback(lambda _: self._gate.router.give_back(self.broker))
 
     def settle(self) -> None:
         if self._side is None:
-            self._gate.router.give_back(self._broker)
+            self._gate.router.give_back(self.broker)
 
 
 async def _dial_either(
-    gate: "Gate", device: "DeviceSide", opened: Opened, broker: Broker, counted: _Counted
+    gate: "Gate", device: "DeviceSide", opened: Opened, known: Known | None, counted: _Counted
 ) -> Dialled | None:
     """In the version of the client, else, where it is MQTT 5 and the broker does not know that, in 3.1.1."""
+    broker = counted.broker
     if opened.connect.version < 5 or gate.speaks_5(broker) is not False:
-        session = gate.session(opened.connect)
+        session = gate.session(opened.connect, known)
         device.translation = None
         side = await _dial(gate, device, broker, session, opened.packet)
         if side is not None:
@@ -93,7 +95,7 @@ async def _dial_either(
     plan = plan_connect(opened.said, assigned_id=f"tidegate-{secrets.token_hex(12)}", limits=gate.limits)
     if plan.deletes_first and not await delete_session(broker, plan.deletion, gate.settings.broker_timeout_s):
         return None
-    session = gate.session(opened.connect, translated=True)
+    session = gate.session(opened.connect, known, translated=True)
     device.translation = translation = Translation(plan, gate.limits, session.news)
     side = await _dial(gate, device, broker, session, plan.packet)
     if side is None:
@@ -114,8 +116,7 @@ async def _dial(
             if broker.proxy_protocol and device.transport is not None:
                 side.write(encode_header(peer_of(device.transport), device.transport.get_extra_info("sockname")[:2]))
             side.write(packet)
-            await asyncio.wait((side.answered,))
-            answered = side.answered.result()
+            answered = await side.answered
     except (OSError, TimeoutError):
         pass
     finally:

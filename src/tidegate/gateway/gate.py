@@ -26,6 +26,7 @@ from tidegate.gateway.passing import Passing, TopicRules
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
+from tidegate.gateway.shared.directory import Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.summing import state_of
@@ -138,23 +139,24 @@ class Gate:
                 left_at_s=now_s,
             )
 
-    async def make_way(self, connect: Connect) -> None:
-        """A client that is still connected, here or on another process, connects again: its old connection ends first.
+    async def make_way(self, connect: Connect) -> Known | None:
+        """What is known of a client, once its old connection has ended.
 
-        A broker that met both at once would hold the new one back for a second. Only who says the same password is
+        A client that is still connected, here or on another process, connects again: that one ends first. A
+        broker that met both at once would hold the new one back for a second. Only who says the same password is
         believed to be the same client; anybody else is for the broker to judge. So is everything where the broker
         speaks MQTT 5: it tells the old connection why it ends.
         """
-        if not connect.client_id:
-            return
+        known = self.router.known(connect.client_id)
+        slot = self._shared.slot_of(known.process) if known is not None else None
+        if slot is None:
+            return known
         digest = self.router.digest(connect.client_id)
-        if digest in self._by_client:
+        if slot == self._slot:
             await self._let_go(digest, connect.credentials)
         elif self._peers is not None:
-            known = self.router.known(connect.client_id)
-            slot = self._shared.slot_of(known.process) if known is not None else None
-            if slot is not None and slot != self._slot:
-                await self._peers.ask_to_leave(slot, digest, connect.credentials, 2 * GIVE_WAY_S)
+            await self._peers.ask_to_leave(slot, digest, connect.credentials, 2 * GIVE_WAY_S)
+        return self.router.known(connect.client_id)
 
     async def _let_go(self, digest: bytes, credentials: bytes) -> bool:
         """Whether the client is not connected here any more."""
@@ -197,9 +199,8 @@ class Gate:
 
     # -- what a connection needs
 
-    def session(self, connect: Connect, *, translated: bool = False) -> Session:
+    def session(self, connect: Connect, known: Known | None, *, translated: bool = False) -> Session:
         now_s, settings = time.monotonic(), self.settings
-        known = self.router.known(connect.client_id)
         credits_now = Credits(
             settings.client_credits_max,
             settings.client_credits_per_s,

@@ -118,7 +118,7 @@ class Ingest:
     async def _keep_connected(self) -> None:
         tried: set[str] = set()
         while True:
-            broker = self._router.take("", tried)
+            broker = self._router.take(None, tried)
             if broker is None:
                 tried.clear()
                 await asyncio.sleep(RECONNECT_S)

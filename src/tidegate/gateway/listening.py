@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tidegate.gateway import sockets
 from tidegate.gateway.layers import tls
 from tidegate.gateway.layers.layer import Layer
 from tidegate.gateway.layers.layered import Inner, Layered
@@ -102,6 +103,7 @@ def _bind(host: str, port: int, place: str, *, reuse_port: bool) -> socket.socke
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sockets.notice_dead_peers(bound)
     if reuse_port:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:

@@ -38,9 +38,9 @@ class Router:
         """Of all processes, per broker, those being dialled included."""
         return self._loads.total()
 
-    def take(self, client_id: str, excluded: Collection[str] = ()) -> Broker | None:
-        """A broker for this client, counted until ``give_back``; None where none is left to try."""
-        chosen = self._last(client_id, excluded)
+    def take(self, known: Known | None, excluded: Collection[str] = ()) -> Broker | None:
+        """A broker for a client, as far as it is known; counted until ``give_back``. None where none is left to try."""
+        chosen = self._last(known, excluded)
         if chosen is None:
             chosen = choose(self.routes.brokers, self._loads.total(), ties=self._ties, excluded=excluded)
         if chosen is not None:
@@ -82,8 +82,7 @@ class Router:
         """What any process knows of a client; nothing of one without an identifier."""
         return self._directory.find(self._directory.digest(client_id)) if client_id else None
 
-    def _last(self, client_id: str, excluded: Collection[str]) -> Broker | None:
-        known = self.known(client_id)
+    def _last(self, known: Known | None, excluded: Collection[str]) -> Broker | None:
         if known is None:
             return None
         usable = (broker for broker in self.routes.brokers if may_take(broker) and broker.name not in excluded)

@@ -47,12 +47,12 @@ def is_full(transport: asyncio.Transport | None) -> bool:
     return transport is not None and transport.get_write_buffer_size() > WRITE_BUFFER_BYTES_MAX
 
 
-def notice_dead_peers(transport: asyncio.Transport) -> None:
-    """A client with a long keep-alive, or none, may be gone for hours before anything else tells."""
-    connection = transport.get_extra_info("socket")
-    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def notice_dead_peers(listening: socket.socket) -> None:
+    """A client with a long keep-alive, or none, may be gone for hours before anything else tells.
+
+    Connections have what their listening socket has.
+    """
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", _IDLE_S), ("TCP_KEEPINTVL", _INTERVAL_S), ("TCP_KEEPCNT", _PROBES)):
         if hasattr(socket, option):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

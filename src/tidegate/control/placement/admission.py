@@ -30,7 +30,7 @@ SLOW_S_MIN = 0.02
 SHRINK = 0.7
 BEST_GROWS = 1.0002  # per answer: a best that is never seen again is forgotten in some thousand of them
 PAUSE_S_MIN = 0.02
-PAUSE_S_MAX = 0.5
+PAUSE_S_MAX = 0.1
 
 TicketT = TypeVar("TicketT", bound=Hashable)
 

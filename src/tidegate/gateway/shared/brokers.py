@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.locks import ByteLock
@@ -12,6 +13,7 @@ OTHERS = "others"
 _NAME_BYTES_MAX = layout.BROKER_BYTES - KEY_BYTES
 
 
+@lru_cache(layout.BROKERS_MAX)
 def key_of(name: str) -> bytes:
     """What stands for a broker where its name would take too much room."""
     return hashlib.blake2b(name.encode(), digest_size=KEY_BYTES).digest()
