@@ -30,9 +30,10 @@ class Admitting:
         self._go_on()
 
     def left(self, ticket: object) -> None:
-        self._admission.left(ticket)
+        """The client hung up, wherever it stood; one that stood nowhere changes nothing."""
         self._turns.pop(ticket, None)
-        self._go_on()
+        if self._admission.left(ticket):
+            self._go_on()
 
     def _go_on(self) -> None:
         now_s = time.monotonic()

@@ -95,10 +95,9 @@ class Admission(Generic[TicketT]):
             self._again[ticket] = place
             self._not_heard(place.began_s, now_s)
 
-    def left(self, ticket: TicketT) -> None:
-        """The client hung up, or does not want to be connected any more."""
-        if self._begun.pop(ticket, None) is None:
-            self._leave_line(ticket)
+    def left(self, ticket: TicketT) -> bool:
+        """The client hung up, or does not want to be connected any more. Whether it had a place."""
+        return self._begun.pop(ticket, None) is not None or self._leave_line(ticket)
 
     def expired(self, now_s: float) -> list[TicketT]:
         """Who has waited for too long; it is out of the line."""
@@ -122,9 +121,8 @@ class Admission(Generic[TicketT]):
             return min(self._again.items(), key=lambda item: item[1].number)
         return next(iter(self._line.items()), None)
 
-    def _leave_line(self, ticket: TicketT) -> None:
-        if self._again.pop(ticket, None) is None:
-            self._line.pop(ticket, None)
+    def _leave_line(self, ticket: TicketT) -> bool:
+        return self._again.pop(ticket, None) is not None or self._line.pop(ticket, None) is not None
 
     def _has_room(self, now_s: float) -> bool:
         if self._pause_s > 0:
