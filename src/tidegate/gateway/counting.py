@@ -3,6 +3,7 @@
 What every message changes is counted in ``tally`` and told to the cells by ``tell``; all else is a cell under a name.
 """
 
+import time
 from array import array
 
 from tidegate.gateway.reasons import OTHER, PLACES
@@ -61,6 +62,7 @@ class Counters:
         cells[layout.PUBLISHES], cells[layout.ACKNOWLEDGED] = tally.publishes, tally.acknowledged
         cells[layout.BYTES_IN], cells[layout.BYTES_OUT] = tally.bytes_in, tally.bytes_out
         cells[layout.ADVISED] = tally.advised
+        tally.now_s = time.monotonic()
 
     def refuse(self, reason: str) -> None:
         """A connection, or a reading by HTTP, is not taken or ends because of this."""

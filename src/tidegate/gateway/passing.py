@@ -72,6 +72,8 @@ class Passing:
         self._enforces = enforces
         self._version = version
         self._tells_quota = tells_quota
+        # Whether what may pass depends on the very moment: a topic's limit, or an enforced rate.
+        self.needs_time = rules.has_limits
         self._answer = b""
         self._class: str | None = None
         self._joined = False
@@ -106,7 +108,8 @@ class Passing:
             elif scanner.topics:
                 return False
             return self._passes_limits(publishes, scanner.cost, now_s)
-        return self.hold.passes(publishes, scanner.cost, now_s)
+        # Nothing waits, or the session would not ask.
+        return self.hold.credits.take(publishes, scanner.cost, now_s)
 
     def _passes_limits(self, publishes: int, cost: int, now_s: float) -> bool:
         if not self.hold.passes(publishes, cost, now_s):
@@ -172,7 +175,9 @@ class Passing:
         if self._joined:
             self._revision = self._advice.revision
             enforces = self._enforces and self._class not in self._rules.unpaced
-            self.hold.limit(self._advice.rate_of(self._class) if enforces else None, now_s)
+            rate_per_s = self._advice.rate_of(self._class) if enforces else None
+            self.hold.limit(rate_per_s, now_s)
+            self.needs_time = self._rules.has_limits or rate_per_s is not None
 
     def take_answer(self) -> bytes:
         """Acknowledgements that the gateway itself gives."""

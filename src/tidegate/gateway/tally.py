@@ -1,6 +1,11 @@
-"""What the per-message path counts: plain numbers of one process, told to the shared memory every few hundredths of a
-second. A process that dies takes at most that along.
+"""What the per-message path counts and reads: plain numbers of one process.
+
+Counts are told to the shared memory ten times a second; a process that dies takes at most that along. The time is set
+as often: to know that a device lives, and that its credits are plenty, needs no better one, and asking costs more than
+the rest.
 """
+
+from time import monotonic
 
 
 class Tally:
@@ -12,6 +17,7 @@ class Tally:
         self.advised = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.now_s = monotonic()  # a tenth of a second ago, at most
 
 
 class ClassTally:
