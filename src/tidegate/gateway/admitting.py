@@ -26,8 +26,10 @@ class Admitting:
         return await turn
 
     def answered(self, ticket: object, took_s: float, ok: bool) -> None:
+        """What came of a turn. Who was not answered has to ask for another one next."""
         self._admission.answered(ticket, took_s, ok, time.monotonic())
-        self._go_on()
+        if ok:
+            self._go_on()
 
     def left(self, ticket: object) -> None:
         """The client hung up, wherever it stood; one that stood nowhere changes nothing."""
@@ -37,8 +39,9 @@ class Admitting:
 
     def _go_on(self) -> None:
         now_s = time.monotonic()
-        for ticket in self._admission.ready(now_s):
-            self._settle(ticket, True)
+        # A turn that nobody takes goes to the next one.
+        while not all([self._settle(ticket, True) for ticket in self._admission.ready(now_s)]):
+            pass
         for ticket in self._admission.expired(now_s):
             self._settle(ticket, False)
         self._counters.admitting = self._admission.waiting
@@ -58,7 +61,11 @@ class Admitting:
         self._timer = None
         self._go_on()
 
-    def _settle(self, ticket: object, outcome: bool) -> None:
+    def _settle(self, ticket: object, outcome: bool) -> bool:
+        """Whether somebody awaits this."""
         turn = self._turns.pop(ticket, None)
-        if turn is not None and not turn.done():
-            turn.set_result(outcome)
+        if turn is None or turn.done():
+            self._admission.left(ticket)
+            return False
+        turn.set_result(outcome)
+        return True
