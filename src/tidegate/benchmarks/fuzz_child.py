@@ -27,17 +27,21 @@ HANG_S = 1.0
 STUCK_S = 20  # the fuzzer itself ends the process
 SPEAK_EVERY_S = 1.0
 CASE_BYTES_MAX = 256
+PACKAGE = "tidegate"
 SCANNER = "tidegate.gateway.mqtt.frames"
 
 
 class SourceFinder:
-    """Finds the frame scanner as source, also where it is compiled: only what runs as Python shows where it goes."""
+    """Finds our modules as source, also where they are compiled: only what runs as Python shows where it goes."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, root: Path) -> None:
+        self._root = root
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        return importlib.util.spec_from_file_location(name, self._path) if name == SCANNER else None
+        package, *parts = name.split(".")
+        path = self._root.joinpath(*parts).with_suffix(".py") if parts else self._root
+        is_ours = package == PACKAGE and path.is_file()
+        return importlib.util.spec_from_file_location(name, path) if is_ours else None
 
 
 class Fuzzing:
@@ -102,13 +106,12 @@ def scanners() -> list[ModuleType]:
     """The frame scanner as source that is watched, and compiled if it is. From here on, everybody gets the source."""
     as_installed = importlib.import_module(SCANNER)
     assert as_installed.__file__ is not None
-    source = Path(as_installed.__file__).with_name("frames.py")
-    for name in [name for name in sys.modules if name.startswith("tidegate.gateway")]:
+    for name in [name for name in sys.modules if name.startswith(("tidegate.gateway", "tidegate.control"))]:
         del sys.modules[name]
-    sys.meta_path.insert(0, SourceFinder(source))
-    with atheris.instrument_imports(include=["tidegate"]):
+    sys.meta_path.insert(0, SourceFinder(Path(importlib.import_module(PACKAGE).__path__[0])))
+    with atheris.instrument_imports(include=[PACKAGE]):
         watched = importlib.import_module(SCANNER)
-    return [watched] if Path(as_installed.__file__) == source else [watched, as_installed]
+    return [watched] if as_installed.__file__ == watched.__file__ else [watched, as_installed]
 
 
 def main() -> None:
@@ -120,7 +123,7 @@ def main() -> None:
     log = os.open(options.directory / f"fuzz-{options.seed}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
     both = scanners()
-    with atheris.instrument_imports(include=["tidegate"]):
+    with atheris.instrument_imports(include=[PACKAGE]):
         fuzzing = Fuzzing(options.cases, options.directory, both)
         from tidegate.benchmarks.fuzz_seeds import seeds  # noqa: PLC0415 - only now it is watched
     corpus = options.directory / f"corpus-{options.seed}"

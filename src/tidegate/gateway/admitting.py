@@ -39,9 +39,9 @@ class Admitting:
 
     def _go_on(self) -> None:
         now_s = time.monotonic()
-        # A turn that nobody takes goes to the next one.
-        while not all([self._settle(ticket, True) for ticket in self._admission.ready(now_s)]):
-            pass
+        taken = [False]
+        while False in taken:  # a turn that nobody takes goes to the next one
+            taken = [self._settle(ticket, True) for ticket in self._admission.ready(now_s)]
         for ticket in self._admission.expired(now_s):
             self._settle(ticket, False)
         self._counters.admitting = self._admission.waiting
