@@ -14,7 +14,7 @@ from tidegate.gateway.counting import Counters
 from tidegate.gateway.mqtt.advised import UNANSWERED_MAX
 from tidegate.gateway.mqtt.connect_plan import Limits
 from tidegate.gateway.mqtt.packets import Suback, Subscribe, Unsubscribe, encode
-from tidegate.gateway.mqtt.session import Session
+from tidegate.gateway.mqtt.session import PINGS_PER_S_MAX, Session
 from tidegate.gateway.passing import Passing, TopicRules
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES
@@ -22,7 +22,7 @@ from tidegate.model.classes import DEFAULT_CLASSES
 ADVICE = b"tidegate/advice"
 DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10.0}'
 ADVICE_PACKET = encode_publish(ADVICE, DOCUMENT)
-CONNACK, PINGREQ, PINGRESP = b"\x20\x02\x00\x00", b"\xc0\x00", b"\xd0\x00"
+CONNACK, PINGREQ, PINGRESP, DISCONNECT = b"\x20\x02\x00\x00", b"\xc0\x00", b"\xd0\x00", b"\xe0\x00"
 
 
 LIMITS = Limits(packet_bytes_max=10_000, topic_bytes_max=4_096, properties_max=64, keep_alive_s_max=65_535)
@@ -38,7 +38,7 @@ class Clock:
 class Held:
     """A session that is connected, with the advice and the counters it shares with others."""
 
-    def __init__(self, *, connected: bool = True) -> None:
+    def __init__(self, *, connected: bool = True, rate_per_s: float | None = None) -> None:
         self.clock = Clock()
         self.advice = AdviceInForce(self.clock)
         self.counters = Counters()
@@ -48,11 +48,13 @@ class Held:
             Classes(DEFAULT_CLASSES, self.counters),
             self.advice,
             self.counters,
-            enforces=False,
+            enforces=rate_per_s is not None,
             version=4,
             tells_quota=False,
         )
         self.session = Session(4, LIMITS, self.advice, passing)
+        if rate_per_s is not None:
+            self.advice.renew(msgspec.json.encode(Advice(interval_s=1 / rate_per_s, lifetime_s=60)), 1)
         if connected:
             assert self.session.from_broker(CONNACK) == CONNACK
             assert self.session.return_code == 0
@@ -250,3 +252,38 @@ def test_what_a_broker_sees_does_not_depend_on_how_it_was_cut(sent: list[bytes],
         place += size
     assert (found, pieces.answer, pieces.problem) == (expected, whole.answer, whole.problem)
     assert ADVICE not in found
+
+
+def test_the_gateways_own_pings_are_answered_to_nobody_else() -> None:
+    held = Held()
+    assert held.session.ping() == PINGREQ
+    assert held.from_device(PINGREQ) == PINGREQ
+    assert held.session.from_broker(PINGRESP + puback(1)) == puback(1), "the first answer is the gateway's own"
+    assert held.session.from_broker(PINGRESP) == PINGRESP
+
+
+def test_what_waits_is_counted_when_it_goes_on_and_keeps_its_order() -> None:
+    held = Held(rate_per_s=1.0)
+    sent = [encode_publish(b"telemetry/d", b"%d" % number, packet_id=number) for number in range(1, 6)]
+    passed = held.from_device(b"".join(sent) + PINGREQ + DISCONNECT)
+    assert passed == b"".join(sent[:3]), "three may come at once"
+    assert (held.session.attention, held.session.take_answer()) == (True, PINGRESP)
+    assert (held.counters.publishes, held.counters.held, held.counters.held_total) == (3, 2, 2)
+    released = b""
+    for second in range(1, 4):
+        held.clock.now_s = float(second)
+        released += held.session.released(held.clock.now_s)
+    assert released == b"".join(sent[3:]) + DISCONNECT, "the farewell waits for what was said before it"
+    assert (held.counters.publishes, held.counters.held) == (5, 0)
+
+
+def test_pings_without_end_are_an_offence() -> None:
+    held = Held()
+    for _ in range(PINGS_PER_S_MAX):
+        held.from_device(PINGREQ)
+    assert held.session.problem == ""
+    held.session.look()
+    held.from_device(PINGREQ * PINGS_PER_S_MAX)
+    assert held.session.problem == ""
+    held.from_device(PINGREQ)
+    assert (held.session.problem, held.session.code) == ("too many pings", 0x96)

@@ -125,6 +125,8 @@ class Passing:
     def publish(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart: what goes on of it now, which may be nothing."""
         hold = self.hold
+        if self._revision != self._advice.revision:
+            self.follow_advice(now_s)
         expiry_s = self.expiries_s.pop(0) if self.expiries_s else None
         topic = self._topic_of(packet, body)
         if self._rules.never_waits(topic):
