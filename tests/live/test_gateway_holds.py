@@ -127,3 +127,28 @@ def test_a_topics_limit_holds_all_clients_together(running: Running) -> None:
         received(one, 12)
         received(two, 12)
         assert time.monotonic() - began_s > 4 / 10, "six publishes at ten a second, the first at once"
+
+
+def test_a_client_that_takes_itself_over_gives_up_what_waits_and_nothing_else_stops(running: Running) -> None:
+    packet = running.connect_packet("over", keep_alive_s=60)
+    for _ in range(3):
+        with running.raw(packet) as client:
+            received(client, 4)
+            client.sendall(publishes(b"telemetry/over", 8, qos=1))
+            time.sleep(0.3)
+    until(lambda: running.state.held == 0)
+    looking = running.gateway.looking
+    assert looking is not None
+    assert not looking.done()
+
+
+def test_a_limit_counts_every_topic_of_a_chunk(running: Running) -> None:
+    with running.raw(running.connect_packet("mixed", keep_alive_s=60)) as client:
+        received(client, 4)
+        client.sendall(encode_publish(b"shared/m", b"0", packet_id=1))
+        received(client, 4)
+        began_s = time.monotonic()
+        chunk = publishes(b"shared/m", 4, qos=1) + encode_publish(b"siren/m", b"x", packet_id=9)
+        client.sendall(chunk)
+        received(client, 5 * 4)
+        assert time.monotonic() - began_s > 0.2, "four on the limited topic wait for their tokens"

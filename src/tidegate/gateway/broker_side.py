@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class BrokerSide(asyncio.Protocol):
     """One attempt to reach a broker and, once that has answered CONNECT, the connection itself."""
 
-    __slots__ = ("_device", "_session", "answered", "broker", "lost", "transport")
+    __slots__ = ("_device", "_session", "answered", "broker", "is_full", "lost", "transport")
 
     def __init__(self, device: "DeviceSide", broker: Broker, session: Session) -> None:
         loop = asyncio.get_running_loop()
@@ -22,6 +22,7 @@ class BrokerSide(asyncio.Protocol):
         self.answered: asyncio.Future[bool] = loop.create_future()  # whether a CONNACK came
         self.lost: asyncio.Future[None] = loop.create_future()
         self.broker = broker
+        self.is_full = False  # no more may be written for now
         self._device = device
         self._session = session
 
@@ -64,9 +65,11 @@ class BrokerSide(asyncio.Protocol):
             self._device.broker_left()
 
     def pause_writing(self) -> None:
+        self.is_full = True
         self._device.pause_reading()
 
     def resume_writing(self) -> None:
+        self.is_full = False
         self._device.resume_reading()
 
     def write(self, data: bytes) -> None:

@@ -20,7 +20,7 @@ from tidegate.gateway.mqtt.packets import DISCONNECT, Disconnect, encode, encode
 from tidegate.gateway.mqtt.session import Session
 from tidegate.gateway.mqtt.translation import Translation
 from tidegate.gateway.mqtt.violations import Violation
-from tidegate.gateway.waiting import Waiting
+from tidegate.gateway.waiting import TOO_LONG, Waiting
 
 if TYPE_CHECKING:
     from tidegate.gateway.broker_side import BrokerSide
@@ -40,7 +40,7 @@ class DeviceSide(asyncio.Protocol):
     """The connection of one device, from its first byte on."""
 
     __slots__ = (
-        "_deadline", "_dialling", "_early", "_ended", "_flow", "_gate", "_gives_way", "_is_half_closed", "_left",
+        "_deadline", "_dialling", "_early", "_ended_for", "_flow", "_gate", "_gives_way", "_is_half_closed", "_left",
         "_opening", "_session", "_writable", "client_id", "connect", "dialled", "side", "translation", "transport",
         "waiting",
     )  # fmt: skip
@@ -60,7 +60,7 @@ class DeviceSide(asyncio.Protocol):
         self._early = bytearray()
         self._writable = True
         self._gives_way = False
-        self._ended = False
+        self._ended_for = ""
         self._is_half_closed = False
         self._left = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -107,7 +107,7 @@ class DeviceSide(asyncio.Protocol):
             self._dialling.cancel()
         if self._session is not None:
             self._session.leave()
-        if self._holds and not self._ended and not self._gives_way and self.waiting is not None:
+        if self._holds and not self._ended_for and not self._gives_way and self.waiting is not None:
             self.waiting.finish()
         else:
             self.release_broker()
@@ -146,7 +146,7 @@ class DeviceSide(asyncio.Protocol):
     def resume_reading(self) -> None:
         """Unless something else keeps the device from being read."""
         waiting, side = self.waiting, self.side
-        is_blocked = side is not None and sockets.is_full(side.transport)
+        is_blocked = side is not None and side.is_full
         if not self._gives_way and not is_blocked and not (waiting is not None and waiting.is_full):
             sockets.resume(self.transport)
 
@@ -154,7 +154,7 @@ class DeviceSide(asyncio.Protocol):
         """Close because of something that is counted. ``code`` is for a device that speaks MQTT 5."""
         if self.transport is None or self.transport.is_closing():
             return
-        self._ended = True
+        self._ended_for = reason
         self._gate.counters.refuse(reason)
         self.write(answer or self._farewell(code))
         self.close()
@@ -172,6 +172,7 @@ class DeviceSide(asyncio.Protocol):
             is_silent = self._is_silent(time.monotonic(), NEARLY_SILENT_FACTOR)
             self.write(self._farewell(KEEP_ALIVE_EXCEEDED if is_silent else SHUTTING_DOWN))
         self.close()
+        self.release_broker()
 
     def close(self) -> None:
         sockets.close(self.transport)
@@ -179,14 +180,18 @@ class DeviceSide(asyncio.Protocol):
     def release_broker(self) -> None:
         """Nothing of this device waits here any more: the broker may know that it is gone."""
         if self.waiting is not None:
-            self.waiting.abandon("held too long" if self._ended else "held when it left")
+            self.waiting.abandon(TOO_LONG if self._ended_for == TOO_LONG else "held when it left")
         if self.side is not None:
             self.side.close()
-        if self.translation is not None and self.translation.dropped:
-            self._gate.counters.drop("larger than the client takes", self.translation.dropped)
         if self.dialled is not None and not self._left:
             self._left = True
+            if self.translation is not None and self.translation.dropped:
+                self._gate.counters.drop("larger than the client takes", self.translation.dropped)
             self._gate.forget(self, self.dialled)
+
+    def says_the_same(self, connect: Connect) -> bool:
+        """Whether somebody else has this one's credentials."""
+        return self.connect is not None and self.connect.credentials == connect.credentials
 
     async def give_way(self) -> None:
         """The same client connects anew. The broker must have closed this connection before it sees the other."""
@@ -194,6 +199,8 @@ class DeviceSide(asyncio.Protocol):
         if side is None or side.transport is None:
             return
         self._gives_way = True
+        if self.waiting is not None:
+            self.waiting.abandon("held when it left")
         self.pause_reading()
         self.write(self._farewell(TAKEN_OVER))
         try:
@@ -214,7 +221,8 @@ class DeviceSide(asyncio.Protocol):
         if waiting is None or self._session is None:
             return
         self._session.look()
-        if self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S) and not waiting.is_full:
+        is_read = self.transport is not None and not self.transport.is_closing() and self.transport.is_reading()
+        if is_read and self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S):
             self.end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED)
         else:
             waiting.look(now_s)
@@ -265,7 +273,7 @@ class DeviceSide(asyncio.Protocol):
         else:
             self.end("no broker available", answer=unavailable)
         finally:
-            if self.side is None:
+            if self._flow is None:
                 self.close()  # whatever went wrong, the device shall not wait for it
 
     def _begin(self, dialled: Dialled) -> None:
@@ -287,10 +295,12 @@ class DeviceSide(asyncio.Protocol):
             # A door with layers calls this side; without any the event loop calls the flow itself.
             sockets.hand_over(self.transport, self, self._flow)
             sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
+        if not self._writable:
+            sockets.pause(side.transport)  # what came with CONNACK has filled the device's buffer already
         early, self._early = bytes(self._early), bytearray()
-        self.resume_reading()
         if early:
             self.data_received(early)
+        self.resume_reading()
 
     # -- beside the bytes
 

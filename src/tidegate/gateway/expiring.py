@@ -9,20 +9,25 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from tidegate.gateway.layers.layer import Peer
+from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.mqtt.packets import CONNACK
 from tidegate.model.routes import Broker
 
+NOBODY = Peer(address=("", 0))
 _DISCONNECT = b"\xe0\x00"
 _CONNACK_BYTES = 4
 
 
-async def delete_session(broker: Broker, packet: bytes, timeout_s: float) -> bool:
+async def delete_session(broker: Broker, packet: bytes, timeout_s: float, peer: Peer = NOBODY) -> bool:
     """Connect clean, in the client's name, and leave; whether the broker took it."""
     writer: asyncio.StreamWriter | None = None
     with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await asyncio.open_connection(broker.host, broker.port)
+                if broker.proxy_protocol:
+                    writer.write(encode_header(peer, peer.address))
                 writer.write(packet)
                 answer = await reader.readexactly(_CONNACK_BYTES)
                 writer.write(_DISCONNECT)

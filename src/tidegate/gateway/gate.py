@@ -175,6 +175,8 @@ class Gate:
             self._peers.start(self._let_go)
 
     async def stop(self) -> None:
+        for device in tuple(self._by_client.values()):
+            device.release_broker()
         self._sessions.stop()
         if self._peers is not None:
             await self._peers.stop()
@@ -205,7 +207,7 @@ class Gate:
             settings.client_credits_max,
             settings.client_credits_per_s,
             now_s,
-            known.credits if known is not None else None,
+            self._credits_left(connect, known, now_s),
             self.counters.overload,
         )
         version = 4 if translated else connect.version
@@ -229,7 +231,22 @@ class Gate:
         longer = settings.topic_bytes_max if translated else 0
         limits = msgspec.structs.replace(self.limits, packet_bytes_max=settings.packet_bytes_max + longer)
         news_bytes_max = connect.packet_bytes_max if takes_news else 0
-        return Session(version, limits, self.advice, passing, news_bytes_max=news_bytes_max)
+        return Session(
+            version,
+            limits,
+            self.advice,
+            passing,
+            keep_alive_s=connect.keep_alive_s,
+            news_bytes_max=news_bytes_max,
+            packet_bytes_max=connect.packet_bytes_max,
+        )
+
+    def _credits_left(self, connect: Connect, known: Known | None, now_s: float) -> tuple[float, float, float] | None:
+        """What the client has left: of its connection that is still here, else of its last one."""
+        before = self._by_client.get(self.router.digest(connect.client_id)) if known is not None else None
+        if before is not None and before.dialled is not None and before.says_the_same(connect):
+            return before.dialled.session.passing.hold.credits.state(now_s)
+        return known.credits if known is not None else None
 
     def keep_alive_of(self, connect: Connect, session: Session) -> float:
         """How long the device may be silent, as far as anybody said; who says nothing gets the longest."""

@@ -101,12 +101,10 @@ class Passing:
         if self._looks_at_topics:
             return False
         if self._rules.has_limits:
+            if scanner.topics and publishes > 1:
+                return False
             if scanner.topic != self._topic:
                 self._topic, self._buckets = scanner.topic, self._rules.buckets(scanner.topic)
-                if scanner.topics > 1:
-                    return False
-            elif scanner.topics:
-                return False
             return self._passes_limits(publishes, scanner.cost, now_s)
         # Nothing waits, or the session would not ask.
         return self.hold.credits.take(publishes, scanner.cost, now_s)
@@ -135,10 +133,13 @@ class Passing:
         if hold.passes_limits(cost, now_s, buckets):
             return packet
         qos = (packet[0] & _QOS) >> 1
-        if self._tells_quota and qos == 1:
+        found = _parsed(packet, body) if self._version == 5 else None
+        # A publish that names an alias must reach the broker: those behind it rely on that.
+        names_alias = found is not None and bool(found.topic) and properties.TOPIC_ALIAS in found.properties.values
+        if self._tells_quota and qos == 1 and not names_alias:
             self._refuse(packet, body)
             return b""
-        expires_s = self._expiry(packet, body, expiry_s, now_s)
+        expires_s = None if names_alias else self._expiry(packet, found, expiry_s, now_s)
         hold.push(packet, qos=qos, cost=cost, now_s=now_s, buckets=buckets, expires_s=expires_s)
         self.counters.held += 1
         self.counters.held_total += 1
@@ -193,10 +194,9 @@ class Passing:
         packet_id = _packet_id(packet, body)
         self._answer += packets.encode(packets.Ack(kind=packets.PUBACK, packet_id=packet_id, code=QUOTA_EXCEEDED), 5)
 
-    def _expiry(self, packet: bytes, body: int, expiry_s: int | None, now_s: float) -> float | None:
-        if self._version == 5:
-            found = _parsed(packet, body)
-            expiry = found.properties.values.get(properties.MESSAGE_EXPIRY) if found is not None else None
+    def _expiry(self, packet: bytes, found: packets.Publish | None, expiry_s: int | None, now_s: float) -> float | None:
+        if found is not None:
+            expiry = found.properties.values.get(properties.MESSAGE_EXPIRY)
             expiry_s = expiry if isinstance(expiry, int) else None
         if expiry_s is None:
             return None

@@ -84,6 +84,7 @@ class Gateway:
         self._https: list[_HttpServer] = []
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self.looking: asyncio.Task[None] | None = None  # without it nothing is right any more
 
     async def start(self) -> None:
         """Listen. What the bus knows is waited for a little: without it the installation's own brokers are used."""
@@ -104,7 +105,8 @@ class Gateway:
                 else:
                     self._listeners.append(await self.open(one))
             opened.pop_all()
-        self._tasks.append(loop.create_task(self._look()))
+        self.looking = loop.create_task(self._look())
+        self._tasks.append(self.looking)
         if self._alone:
             address = f"{self.mqtt_address[0]}:{self.mqtt_address[1]}"
             self._tasks.append(

@@ -1,6 +1,7 @@
 """What is done to a connection from either side, safe at any moment of its life."""
 
 import asyncio
+import contextlib
 import socket
 from typing import cast
 
@@ -18,8 +19,10 @@ def hand_over(transport: asyncio.Transport, before: asyncio.BaseProtocol, after:
 
 
 def write(transport: asyncio.Transport | None, data: bytes) -> None:
+    """A transport that was told to send no more does not say so before it is written to."""
     if transport is not None and not transport.is_closing():
-        transport.write(data)
+        with contextlib.suppress(RuntimeError):
+            transport.write(data)
 
 
 def pause(transport: asyncio.Transport | None) -> None:
@@ -40,11 +43,6 @@ def close(transport: asyncio.Transport | None) -> None:
     transport.close()
     if buffered:
         asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
-
-
-def is_full(transport: asyncio.Transport | None) -> bool:
-    """Whether so much waits to be written that no more should be taken from the other side."""
-    return transport is not None and transport.get_write_buffer_size() > WRITE_BUFFER_BYTES_MAX
 
 
 def notice_dead_peers(listening: socket.socket) -> None:

@@ -73,7 +73,10 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         draining = asyncio.create_task(self._draining.wait())
         looking = asyncio.create_task(self._look(gateway))
-        await asyncio.wait((stopping, draining, looking), return_when=asyncio.FIRST_COMPLETED)
+        assert gateway.looking is not None
+        await asyncio.wait((stopping, draining, looking, gateway.looking), return_when=asyncio.FIRST_COMPLETED)
+        if gateway.looking.done():
+            gateway.looking.result()
         if looking.done():
             looking.result()
         looking.cancel()

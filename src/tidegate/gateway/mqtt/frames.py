@@ -240,6 +240,8 @@ class FrameScanner:
     def _count(self, data: bytes, first: int, body: int, end: int) -> bool:
         """Whether a whole packet is in order; if so it is counted."""
         kind = first >> 4
+        if self._from_device and (self.packets >= _PACKETS_MAX or (kind == _PINGREQ and self.pings >= _PINGS_MAX)):
+            return self._fail("too many packets at once", _RATE_TOO_HIGH)
         if kind == _PUBLISH:
             if self._from_device and not self._judge_publish(data, first, body, end):
                 return False
@@ -253,8 +255,6 @@ class FrameScanner:
             self.acknowledged += 1
         self.kinds |= 1 << kind
         self.packets += 1
-        if self._from_device and (self.packets > _PACKETS_MAX or self.pings > _PINGS_MAX):
-            return self._fail("too many packets at once", _RATE_TOO_HIGH)
         return True
 
     def _judge_publish(self, data: bytes, first: int, body: int, end: int) -> bool:

@@ -49,10 +49,20 @@ _APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
 
 
 class Session:
-    """``news_bytes_max``: a device of MQTT 5 takes advice as a property, on packets of at most so many bytes."""
+    """``keep_alive_s`` and ``packet_bytes_max`` are what the device said of itself. ``news_bytes_max``: it takes advice
+    as a property, on packets of at most so many bytes.
+    """
 
     def __init__(
-        self, version: int, limits: Limits, advice: AdviceInForce, passing: Passing, *, news_bytes_max: int = 0
+        self,
+        version: int,
+        limits: Limits,
+        advice: AdviceInForce,
+        passing: Passing,
+        *,
+        keep_alive_s: int = 0,
+        news_bytes_max: int = 0,
+        packet_bytes_max: int = _BROKER_PACKET_BYTES_MAX,
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
@@ -67,6 +77,8 @@ class Session:
         self._limits = limits
         self._advice = advice
         self._tally = passing.counters.tally
+        self._asked_keep_alive_s = keep_alive_s
+        self._packet_bytes_max = packet_bytes_max
         self._news_bytes_max = news_bytes_max
         self._own_class: ClassTally | None = None  # once it has published
         self._device_frames = FrameScanner(
@@ -256,7 +268,8 @@ class Session:
     def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
         """With the keep-alive that a device of MQTT 5 is told, where it may be no longer than that."""
         most_s = self._limits.keep_alive_s_max
-        if most_s >= 65_535 or (self.keep_alive_s is not None and 0 < self.keep_alive_s <= most_s):
+        said_s = self._asked_keep_alive_s if self.keep_alive_s is None else self.keep_alive_s
+        if most_s >= 65_535 or 0 < said_s <= most_s:
             return data
         self.keep_alive_s = most_s
         values = {**answer.properties.values, properties.SERVER_KEEP_ALIVE: most_s}
@@ -266,6 +279,8 @@ class Session:
     def _with_advice(self, data: bytes) -> bytes:
         if self._filters.subscribed:
             packet = self._advice.packet(self._version)
+            if len(packet) > self._packet_bytes_max:
+                packet = b""
             self._revision = self._advice.revision
             self._tally.advised += bool(packet)
             return data + packet
