@@ -1,11 +1,13 @@
 """The dashboard in a real browser: headless Chromium against a served installation that moves."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 
 import pytest
 from browsing import Served, complaints, opened, text, until
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -84,13 +86,21 @@ def test_the_switch_has_acting_shadow_and_off_and_obeys_keys(browser: webdriver.
         assert [button.text for button in pressed] == [mode.capitalize()]
 
 
+def confirmed(browser: webdriver.Chrome) -> bool:
+    """Press the dialog's button. While it is still moving in, a click may be lost: it is there until one was not."""
+    with contextlib.suppress(WebDriverException):
+        for button in browser.find_elements(By.CSS_SELECTOR, ".q-dialog .q-btn")[:1]:
+            button.click()
+    return False
+
+
 def test_freezing_asks_first_and_release_does_not(browser: webdriver.Chrome, protected: Served) -> None:
     opened(browser, protected)
     button = browser.find_element(By.CSS_SELECTOR, ".controls > .q-btn")
     button.click()
     until(browser, lambda: "Freeze all acting?" in text(browser, ".q-dialog"))
     assert protected.mode()["frozen"] is False
-    browser.find_element(By.CSS_SELECTOR, ".q-dialog .q-btn").click()
+    until(browser, lambda: confirmed(browser) or protected.mode()["frozen"] is True)
     until(browser, lambda: protected.mode()["frozen"] is True and "Release" in button.text)
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, ".q-dialog__backdrop"))
     button.click()
