@@ -13,7 +13,7 @@ setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with e
 	@$(PYTHON) tools/set_up.py
 
 # Those that pyproject.toml names; tools/compile.py looks at what is really older.
-.venv/.compiled: $(wildcard src/tidegate/gateway/*.py src/tidegate/gateway/mqtt/*.py src/tidegate/control/limiting/*.py) setup.py pyproject.toml | .venv/.complete
+.venv/.compiled: $(wildcard src/tidegate/gateway/connection/*.py src/tidegate/gateway/shared/*.py src/tidegate/mqtt/*.py src/tidegate/control/limiting/*.py) setup.py pyproject.toml | .venv/.complete
 	@$(BIN)/python tools/compile.py
 
 demo: setup ## the whole system, flooded without and with protection, and the verdict
@@ -23,10 +23,10 @@ test: lint ## lint and all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the layer rule
-	$(BIN)/ruff check setup.py src tests tools
-	$(BIN)/ruff format --check setup.py src tests tools
+	$(BIN)/ruff check setup.py src benchmarks tests tools
+	$(BIN)/ruff format --check setup.py src benchmarks tests tools
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	PYTHONPATH=benchmarks:. $(BIN)/lint-imports --no-cache
 
 bench: setup ## every benchmark, as ratios to a peer in the same run
 	@for name in pipeline moves crashes send-rate-scale gateway storm interop hostile outage fuzz; do $(BIN)/tidegate bench $$name || exit $$?; done

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from tidegate.benchmarks.rig import Rig
 from tidegate.brokers.settings import BrokerSettings
+from tidegate_bench.rig import Rig
 
 NODES = ("left", "right")
 SETTINGS = {"trigger_ms": "100", "lease_s": "2", "window_s": "10", "snapshot_s": "1", "purge_s": "2"}

@@ -14,9 +14,8 @@ import uvloop
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
-from tidegate.devices.mqtt import encode_connect
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.server import Gateway
 from tidegate.gateway.settings import GatewaySettings
@@ -24,6 +23,7 @@ from tidegate.model.advice import ADVICE_KEY, Advice
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
+from tidegate.mqtt.client import encode_connect
 
 
 def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.benchmarks.rig import Rig
 from tidegate.brokers.settings import BrokerSettings
+from tidegate_bench.rig import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

@@ -16,7 +16,7 @@ from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.decisions import Mode
 from tidegate.model.view import View
-from tidegate.settings import Settings
+from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 FLEET = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--progress-json", "--seconds", "150"]

@@ -16,14 +16,14 @@ import pytest
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.ingest import last_sequences
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.ingest import last_sequences
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.audit import AuditLog
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.leader import LEADER_KEY, LeaderLease
+from tidegate.bus.wire import Wire
 from tidegate.cli import explain as commands
-from tidegate.controller.audit import AuditLog
-from tidegate.controller.lease import LEADER_KEY, LeaderLease
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings

@@ -16,11 +16,11 @@ from typing import Any
 import paho.mqtt.publish
 import pytest
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.ingest import last_sequences, slice_stream
-from tidegate.brokers.jetstream import ask_all
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.ingest import last_sequences, slice_stream
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.jetstream import ask_all
+from tidegate.bus.wire import Wire
 from tidegate.devices.acknowledgements import read_directory, read_file
 from tidegate.devices.device import Device
 from tidegate.devices.publisher import PublisherSettings

@@ -16,18 +16,18 @@ import pytest
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tidegate.brokers.disk_guard import DiskGuard
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.ingest import (
+from tidegate.brokers.nats.disk_guard import DiskGuard
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.ingest import (
     last_sequences,
     measure,
     open_for_traffic,
     purge_committed,
     slice_stream,
 )
-from tidegate.brokers.jetstream import ask
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.jetstream import ask
+from tidegate.bus.wire import Wire
 from tidegate.model.errors import SequenceGapError, UserError
 from tidegate.model.installation import Installation
 
@@ -147,7 +147,7 @@ def test_a_second_start_on_the_same_directory_and_other_slices_are_refused(tmp_p
 def test_the_servers_die_with_their_parent(tmp_path: Path) -> None:
     program = (
         "import sys, threading, time; from pathlib import Path\n"
-        "from tidegate.brokers.embedded import EmbeddedBrokers\n"
+        "from tidegate.brokers.nats.embedded import EmbeddedBrokers\n"
         "from tidegate.brokers.settings import BrokerSettings\n"
         "brokers = EmbeddedBrokers(Path(sys.argv[1]), BrokerSettings())\n"
         # A thread that starts them and ends: the servers must outlive it.

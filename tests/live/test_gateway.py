@@ -17,18 +17,18 @@ import msgspec
 import pytest
 from gateways import Running, is_closed, received, until
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.devices.device import Device
-from tidegate.devices.mqtt import encode_connect, encode_length, encode_publish
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.advice import ADVICE_KEY, ADVICE_TOPIC, Advice
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 from tidegate.model.routes import ROUTES_KEY, Broker, Routes
+from tidegate.mqtt.client import encode_connect, encode_length, encode_publish
 
 pytestmark = pytest.mark.live
 TOKEN = "secret"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from gateways import Running, is_closed, received, until
 
-from tidegate.brokers.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.devices.mqtt import DISCONNECT, PINGREQ, encode_publish
 from tidegate.gateway.settings import GatewaySettings, TopicLimit
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.installation import Installation
+from tidegate.mqtt.client import DISCONNECT, PINGREQ, encode_publish
 
 pytestmark = pytest.mark.live
 INTERVAL_S = 0.2

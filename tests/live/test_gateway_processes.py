@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
-from tidegate.devices.mqtt import encode_connect, encode_publish
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
+from tidegate.mqtt.client import encode_connect, encode_publish
 
 pytestmark = pytest.mark.live
 COMMAND = "import typer; from tidegate.cli.gateway import run; typer.run(run)"

@@ -20,16 +20,17 @@ from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from certificates import Authority
-from tidegate.brokers.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.devices.mqtt import encode_connect
 from tidegate.gateway.layers.layer import Peer
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.listening import bind
 from tidegate.gateway.server import Gateway
-from tidegate.gateway.settings import GatewaySettings, Listener
+from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
+from tidegate.mqtt.client import encode_connect
 
 pytestmark = pytest.mark.live
 CONNACK = b"\x20\x02\x00\x00"

@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable
 
 from conftest import NODES, SETTINGS
-from tidegate.benchmarks.rig import Rig
-from tidegate.benchmarks.table_log import TableLog, accepted_fenced_writes
-from tidegate.brokers.ingest import last_sequences
-from tidegate.brokers.wire import Wire
-from tidegate.pipeline.tables import Tables
+from tidegate.brokers.nats.ingest import last_sequences
+from tidegate.bus.wire import Wire
+from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.transforms.means import merge
+from tidegate_bench.rig import Rig
+from tidegate_bench.table_log import TableLog, accepted_fenced_writes
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

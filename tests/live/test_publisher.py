@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.ingest import last_sequences, open_for_traffic, slice_stream
-from tidegate.brokers.jetstream import ask_all
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.ingest import last_sequences, open_for_traffic, slice_stream
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.jetstream import ask_all
+from tidegate.bus.wire import Wire
 from tidegate.devices.acknowledgements import SUFFIX, AckFile, read_directory, read_file
 from tidegate.devices.publisher import Publisher, PublisherSettings
 from tidegate.model.installation import Installation

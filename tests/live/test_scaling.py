@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.controller.executors import Executors
 from tidegate.controller.sensors import Sensors
@@ -27,8 +27,8 @@ from tidegate.model.decisions import Action, Reason
 from tidegate.model.errors import UserError
 from tidegate.model.observations import Observation
 from tidegate.model.scaling import SCALE_KEY
-from tidegate.pipeline.ledger import check, read_identities
-from tidegate.settings import Settings
+from tidegate.pipeline.tables.ledger import check, read_identities
+from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 QUICK = {"TIDEGATE_NODE__TRIGGER_MS": "100", "TIDEGATE_NODE__LEASE_S": "2"}

@@ -9,18 +9,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import tidegate.pipeline.sources.fetch as fetching
-import tidegate.pipeline.sources.jetstream as jetstream
-from tidegate.benchmarks.filling import open_slice
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.knowledge import Knowledge
+import tidegate.brokers.nats.fetch as fetching
+import tidegate.pipeline.sources.slices as jetstream
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.wire import Wire
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.sources.fetch import fetch
-from tidegate.pipeline.sources.jetstream import JetStreamReader
+from tidegate.pipeline.sources.slices import JetStreamReader
+from tidegate_bench.filling import open_slice
 
 pytestmark = pytest.mark.live
 SLICES = 3

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.brokers.embedded import EmbeddedBrokers
-from tidegate.brokers.knowledge import Entry, Knowledge
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.brokers.watching import Watcher
-from tidegate.brokers.wire import Wire
+from tidegate.bus.knowledge import Entry, Knowledge
+from tidegate.bus.watching import Watcher
+from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.policy import ClassSeen, Seen, Verdict
 from tidegate.control.send_rate.adaptive import Adaptive, AdaptiveSettings, AdaptiveState
-from tidegate.control.send_rate.policy import ClassSeen, Seen, Verdict
 from tidegate.control.send_rate.sharing import Party, level
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.classes import DeviceClass

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.sources import bulk
+from tidegate.brokers.nats import bulk
 
 REPLY = b"$JS.ACK.SLICE_3.abc-3.1."
 STAMP = 1_760_000_000_000_000_000

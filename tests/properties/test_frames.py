@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.devices.mqtt import encode_length
-from tidegate.gateway.mqtt.frames import FrameScanner, frames_of
+from tidegate.mqtt.client import encode_length
+from tidegate.mqtt.frames import FrameScanner, frames_of
 
 PACKET_BYTES_MAX = 1_000
 

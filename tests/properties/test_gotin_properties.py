@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings, GotinState
-from tidegate.control.send_rate.policy import Seen
 
 EDGES = {
     ("idle", "idle"),

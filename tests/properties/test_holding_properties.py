@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.limiting.credits import Credits
-from tidegate.control.limiting.holding import Hold
 from tidegate.control.limiting.token_bucket import TokenBucket
+from tidegate.gateway.connection.holding import Hold
 
 steps = st.lists(
     st.tuples(

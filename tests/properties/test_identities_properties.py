@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tidegate.pipeline.identities as identities
-from tidegate.pipeline.identities import Run, Seen
+import tidegate.pipeline.tables.identities as identities
+from tidegate.pipeline.tables.identities import Run, Seen
 
 run = st.builds(
     lambda device, boot, low, length: Run(device, boot, low, low + length),

@@ -14,10 +14,10 @@ from websockets.uri import parse_uri
 
 from certificates import Authority
 from tidegate.gateway.layers.layer import Layer, Peer
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import BODY_BYTES_MAX, PREFIX_BYTES, SIGNATURE, ProxyHeader, encode_header
 from tidegate.gateway.layers.tls import Tls, context_of
 from tidegate.gateway.layers.websocket import WebSocket
-from tidegate.gateway.settings import Listener
 
 LARGE = 100_000
 ports = st.integers(0, 65_535)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.ledger import EXAMPLES_MAX, Identity, check
+from tidegate.pipeline.tables.ledger import EXAMPLES_MAX, Identity, check
 
 SCHEMA = pa.schema([("device", pa.string()), ("boot", pa.int64()), ("seq", pa.int64())])
 DEVICES = st.sampled_from(["a", "b", "ab", "device-ä", ""])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.mqtt import frames
+from tidegate.mqtt import frames
 
 SOURCE = Path(frames.__file__).with_name("frames.py")
 needs_compiled = pytest.mark.skipif(Path(frames.__file__) == SOURCE, reason="the frame scanner is not compiled here")

@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.devices import mqtt
+from tidegate.mqtt import client as mqtt
 
 
 def packet(first: int, body: bytes) -> bytes:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.mqtt import packets, properties
-from tidegate.gateway.mqtt.frames import frames_of
-from tidegate.gateway.mqtt.packets import Packet, encode, parse
-from tidegate.gateway.mqtt.properties import EMPTY, Properties
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.mqtt import packets, properties
+from tidegate.mqtt.frames import frames_of
+from tidegate.mqtt.packets import Packet, encode, parse
+from tidegate.mqtt.properties import EMPTY, Properties
+from tidegate.mqtt.violations import Violation
 
 PROPERTIES_MAX = 40
 

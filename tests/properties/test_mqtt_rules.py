@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from tidegate.gateway.mqtt import packets, properties
-from tidegate.gateway.mqtt.frames import FrameScanner
-from tidegate.gateway.mqtt.packets import PACKET_KINDS, Disconnect, Packet, Publish
-from tidegate.gateway.mqtt.properties import Properties
-from tidegate.gateway.mqtt.rules import Action, Side, State, check_content, verdict
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.mqtt import packets, properties
+from tidegate.mqtt.frames import FrameScanner
+from tidegate.mqtt.packets import PACKET_KINDS, Disconnect, Packet, Publish
+from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.rules import Action, Side, State, check_content, verdict
+from tidegate.mqtt.violations import Violation
 
 EVERY = list(itertools.product(State, Side, (3, 4, 5), PACKET_KINDS, (False, True)))
 D, B = Side.DEVICE, Side.BROKER

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.send_rate.autoscaler import (
+from tidegate.control.policy import Seen, SendRatePolicy
+from tidegate.control.scaling.autoscaler import (
     Autoscaler,
     OneStep,
     OneStepSettings,
     Threshold,
     ThresholdSettings,
 )
-from tidegate.control.send_rate.coupling import Coupled, CoupledSettings
+from tidegate.control.scaling.coupling import Coupled, CoupledSettings
 from tidegate.control.send_rate.credits import Credits, CreditsSettings
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings
 from tidegate.control.send_rate.gradient2 import Gradient2, Gradient2Settings
 from tidegate.control.send_rate.oracle import Oracle, OracleSettings, Truth
-from tidegate.control.send_rate.policy import Seen, SendRatePolicy
 from tidegate.control.send_rate.spark_pid import SparkPid, SparkPidSettings
 from tidegate.model.advice import RATE_PER_S_MIN
 

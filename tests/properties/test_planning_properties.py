@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.sources.jetstream import PARTITION_ROWS_MIN, group_ranges, share_rows
+from tidegate.pipeline.sources.slices import PARTITION_ROWS_MIN, group_ranges, share_rows
 
 spans = st.dictionaries(
     st.integers(0, 63),

@@ -6,11 +6,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.gateway.mqtt import properties as p
-from tidegate.gateway.mqtt.connect_plan import NEVER, Limits, plan_connect
-from tidegate.gateway.mqtt.filters import compile_filter
-from tidegate.gateway.mqtt.frames import frames_of
-from tidegate.gateway.mqtt.packets import (
+from tidegate.gateway.connection.connect_plan import NEVER, Limits, plan_connect
+from tidegate.gateway.connection.subscribing import matches
+from tidegate.gateway.connection.translation import Translation
+from tidegate.mqtt import properties as p
+from tidegate.mqtt.filters import compile_filter
+from tidegate.mqtt.frames import frames_of
+from tidegate.mqtt.packets import (
     PUBACK,
     PUBCOMP,
     PUBREC,
@@ -31,9 +33,7 @@ from tidegate.gateway.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.gateway.mqtt.properties import Properties
-from tidegate.gateway.mqtt.subscribing import matches
-from tidegate.gateway.mqtt.translation import Translation
+from tidegate.mqtt.properties import Properties
 
 LIMITS = Limits(
     packet_bytes_max=5_000,

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.control.send_rate import registry
-from tidegate.control.send_rate.policy import Seen
+from tidegate.control.policy import Seen
+from tidegate.loop import policies as registry
 from tidegate.model.observations import Observation
 from tidegate.sim import policies
 from tidegate.sim.run import build_world, run_policy

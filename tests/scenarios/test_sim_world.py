@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.none import NoState
-from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.model.errors import UserError
 from tidegate.sim.result import Result
 from tidegate.sim.run import run_policy, simulate

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from tidegate.control.policy import ClassSeen, Seen, Verdict
+from tidegate.control.scaling.provisioning import ProvisioningSettings
 from tidegate.control.send_rate.adaptive import Adaptive, AdaptiveSettings, AdaptiveState
-from tidegate.control.send_rate.policy import ClassSeen, Seen, Verdict
-from tidegate.control.send_rate.provisioning import ProvisioningSettings
 from tidegate.model.classes import DeviceClass
 
 CLASSES = (

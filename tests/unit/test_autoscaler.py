@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegate.control.send_rate.autoscaler import (
+from tidegate.control.policy import Seen
+from tidegate.control.scaling.autoscaler import (
     OneStep,
     OneStepSettings,
     OneStepState,
@@ -10,7 +11,6 @@ from tidegate.control.send_rate.autoscaler import (
     ThresholdSettings,
     ThresholdState,
 )
-from tidegate.control.send_rate.policy import Seen
 from tidegate.model.errors import UserError
 
 

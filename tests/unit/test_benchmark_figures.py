@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.benchmarks.moves import percentile
-from tidegate.benchmarks.table_log import Advance, TableLog, accepted_fenced_writes
+from tidegate_bench.moves import percentile
+from tidegate_bench.table_log import Advance, TableLog, accepted_fenced_writes
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from deltalake import write_deltalake
 
 from tidegate import __version__
 from tidegate.cli import bench, main
-from tidegate.cli.report import Check, Progress, Report
 from tidegate.devices.acknowledgements import SUFFIX, AckFile
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
+from tidegate.report.report import Check, Progress, Report
 
 
 def holding(progress: Progress, out: Path | None) -> Report:

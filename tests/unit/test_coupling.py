@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from tidegate.control.send_rate.autoscaler import Threshold, ThresholdSettings
-from tidegate.control.send_rate.coupling import Coupled, CoupledSettings, CoupledState, CouplingMode
+from tidegate.control.policy import Seen, SendRatePolicy
+from tidegate.control.scaling.autoscaler import Threshold, ThresholdSettings
+from tidegate.control.scaling.coupling import Coupled, CoupledSettings, CoupledState, CouplingMode
 from tidegate.control.send_rate.credits import Credits, CreditsSettings
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings
 from tidegate.control.send_rate.none import NoProtection, NoSettings
-from tidegate.control.send_rate.policy import Seen, SendRatePolicy
 
 GOTIN = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.9, k_recover=3.0, iteration_s=1.0))
 CREDITS = Credits(CreditsSettings(default_rate_per_s=2.0, target_delay_s=0.5))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.credits import Credits, CreditsSettings, CreditsState
-from tidegate.control.send_rate.policy import Seen
 
 POLICY = Credits(
     CreditsSettings(

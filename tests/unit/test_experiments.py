@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.cli.report import Check
 from tidegate.experiments import gotin_case, gotin_fig5, gotin_hard, gotin_runs, gotin_table1, hard_cases, tuning
 from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.running import KEPT_FILE, SERIES, Job, Row, run_all
 from tidegate.experiments.spread import spread
+from tidegate.report.report import Check
 from tidegate.sim.run import check, simulate
 from tidegate.sim.scenario import Load, Scenario, Service, Strategy
 

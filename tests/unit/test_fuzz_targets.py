@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidegate.benchmarks.fuzz import checks, rows_of
-from tidegate.benchmarks.fuzz_seeds import seeds
-from tidegate.benchmarks.fuzz_targets import case_of, targets
-from tidegate.gateway.mqtt import frames
+from tidegate.mqtt import frames
+from tidegate_bench.fuzz import checks, rows_of
+from tidegate_bench.fuzz_seeds import seeds
+from tidegate_bench.fuzz_targets import case_of, targets
 
 TARGETS = targets(frames)
 # Bytes that once went wrong, as the fuzz run kept them.

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tidegate.gateway.admitting import Admitting
-from tidegate.gateway.counting import Counters
+from tidegate.gateway.shared.counting import Counters
 
 
 async def _connects(admitting: Admitting, ticket: int, failures: dict[int, int]) -> bool:

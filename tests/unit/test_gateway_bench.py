@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from tidegate.benchmarks import gateway_checks, mqtt_clients, mqtt_load, processes, storm
-from tidegate.benchmarks.gateway import turns
-from tidegate.benchmarks.gateway_checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
-from tidegate.benchmarks.gateway_stand import Broker, Way
-from tidegate.benchmarks.proxies import installed
-from tidegate.benchmarks.storm_clients import Storm
-from tidegate.devices.mqtt import encode_connect
 from tidegate.model.errors import TidegateError, UserError
+from tidegate.mqtt.client import encode_connect
+from tidegate_bench import gateway_checks, mqtt_clients, mqtt_load, processes, storm
+from tidegate_bench.gateway import turns
+from tidegate_bench.gateway_checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
+from tidegate_bench.gateway_stand import Broker, Way
+from tidegate_bench.proxies import installed
+from tidegate_bench.storm_clients import Storm
 
 # -- from rows to checks
 

@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.control.limiting.credits import Credits
-from tidegate.control.limiting.holding import Hold
-from tidegate.devices.mqtt import encode_publish
-from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import CLASSES_MAX, Classes
-from tidegate.gateway.counting import Counters
-from tidegate.gateway.mqtt.connect_plan import Limits
-from tidegate.gateway.mqtt.filters import compile_filter
-from tidegate.gateway.mqtt.session import Session
-from tidegate.gateway.passing import Passing, TopicRules
+from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.passing import Passing, TopicRules
+from tidegate.gateway.connection.session import Session
+from tidegate.gateway.shared.classes import CLASSES_MAX, Classes
+from tidegate.gateway.shared.counting import Counters
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import UserError
 from tidegate.model.observations import ClassState
+from tidegate.mqtt.client import encode_publish
+from tidegate.mqtt.filters import compile_filter
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.devices import mqtt as device
-from tidegate.gateway.mqtt import properties
-from tidegate.gateway.mqtt.encoding import encode_frame
-from tidegate.gateway.mqtt.opening import FOREVER_S, Connect, Opened, Opening, Refusal, connack_refusing
-from tidegate.gateway.mqtt.packets import CONNECT, Will, encode, parse
-from tidegate.gateway.mqtt.packets import Connect as ConnectPacket
-from tidegate.gateway.mqtt.properties import Properties
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.gateway.connection.opening import FOREVER_S, Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.mqtt import client as device
+from tidegate.mqtt import properties
+from tidegate.mqtt.encoding import encode_frame
+from tidegate.mqtt.packets import CONNECT, Will, encode, parse
+from tidegate.mqtt.packets import Connect as ConnectPacket
+from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.violations import Violation
 
 MALFORMED_5 = b"\x20\x03\x00\x81\x00"
 SECRETS = (b"the-user", b"the-password", b"the-will", b"the-proof")

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.control.limiting.credits import Credits
-from tidegate.control.limiting.holding import Hold
-from tidegate.devices.mqtt import encode_publish
-from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import Classes
-from tidegate.gateway.counting import Counters
-from tidegate.gateway.mqtt.advised import UNANSWERED_MAX
-from tidegate.gateway.mqtt.connect_plan import Limits
-from tidegate.gateway.mqtt.packets import Suback, Subscribe, Unsubscribe, encode
-from tidegate.gateway.mqtt.session import PINGS_PER_S_MAX, Session
-from tidegate.gateway.passing import Passing, TopicRules
+from tidegate.gateway.connection.advised import UNANSWERED_MAX
+from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.passing import Passing, TopicRules
+from tidegate.gateway.connection.session import PINGS_PER_S_MAX, Session
+from tidegate.gateway.shared.classes import Classes
+from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES
+from tidegate.mqtt.client import encode_publish
+from tidegate.mqtt.packets import Suback, Subscribe, Unsubscribe, encode
 
 ADVICE = b"tidegate/advice"
 DOCUMENT = b'{"interval_s":2.0,"lifetime_s":10.0}'

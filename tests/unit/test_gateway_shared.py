@@ -8,17 +8,17 @@ import pytest
 from nowhere import NOWHERE
 
 from tidegate import gateway
-from tidegate.gateway.classes import Classes
-from tidegate.gateway.counting import Counters
-from tidegate.gateway.reasons import OTHER, REASONS
+from tidegate.gateway.processes.process import PAUSE_S_MAX, PROVEN_S, pause_s
+from tidegate.gateway.processes.supervisor import Supervisor
 from tidegate.gateway.settings import GatewaySettings, TopicLimit
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import OTHERS
+from tidegate.gateway.shared.classes import Classes
+from tidegate.gateway.shared.counting import Counters
 from tidegate.gateway.shared.memory import Shared
-from tidegate.gateway.shared.process import PAUSE_S_MAX, PROVEN_S, pause_s
+from tidegate.gateway.shared.reasons import OTHER, REASONS
 from tidegate.gateway.shared.row import MOST_HELD_MAX
 from tidegate.gateway.shared.summing import state_of
-from tidegate.gateway.supervisor import Supervisor
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.observations import ClassState, GatewayState, HeldClient

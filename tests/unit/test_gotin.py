@@ -2,9 +2,9 @@
 
 import pytest
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings, GotinState
 from tidegate.control.send_rate.none import NoProtection
-from tidegate.control.send_rate.policy import Seen
 from tidegate.model.advice import RATE_PER_S_MIN
 
 POLICY = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.9, k_recover=1.5, iteration_s=1.0))

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.gradient2 import Gradient2, Gradient2Settings, Gradient2State
-from tidegate.control.send_rate.policy import Seen
 
 SETTINGS = Gradient2Settings(
     default_rate_per_s=2.0,

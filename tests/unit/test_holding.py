@@ -3,8 +3,8 @@
 import pytest
 
 from tidegate.control.limiting.credits import BURST, TOLERANCE, Credits
-from tidegate.control.limiting.holding import DOUBLE_S, Hold
 from tidegate.control.limiting.token_bucket import TokenBucket
+from tidegate.gateway.connection.holding import DOUBLE_S, Hold
 
 
 def hold(rate_per_s: float | None = None, *, keep_alive_s: float = 0.0, most: float = 1e6, per_s: float = 1e6) -> Hold:

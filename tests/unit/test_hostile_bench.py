@@ -2,13 +2,13 @@
 
 import pytest
 
-from tidegate.benchmarks.hostile.attacking import Result
-from tidegate.benchmarks.hostile.attacks import Attack, attacks
-from tidegate.benchmarks.hostile.checks import Round, checks
-from tidegate.benchmarks.hostile.packets import ANYBODY, connect
-from tidegate.benchmarks.hostile.words import mqtt_words, tls_words, websocket_words
-from tidegate.benchmarks.outage import share_off
-from tidegate.gateway.mqtt.frames import frame_size
+from tidegate.mqtt.frames import frame_size
+from tidegate_bench.hostile.attacking import Result
+from tidegate_bench.hostile.attacks import Attack, attacks
+from tidegate_bench.hostile.checks import Round, checks
+from tidegate_bench.hostile.packets import ANYBODY, connect
+from tidegate_bench.hostile.words import mqtt_words, tls_words, websocket_words
+from tidegate_bench.outage import share_off
 
 ATTACKS = attacks("user", "password")
 

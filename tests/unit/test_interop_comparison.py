@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.benchmarks.interop import comparison
-from tidegate.benchmarks.interop.behaviours_of_5 import ONLY_5
-from tidegate.benchmarks.interop.comparison import COMPARED_MIN, FIVE_ON_NATS, NOT_CARRIED, ON_NATS, Outcome, judge
-from tidegate.benchmarks.interop.matrix import COMMON, comparisons, left_out
-from tidegate.benchmarks.interop.peer import Extras, Heard, shown_payload
+from tidegate_bench.interop import comparison
+from tidegate_bench.interop.behaviours_of_5 import ONLY_5
+from tidegate_bench.interop.comparison import COMPARED_MIN, FIVE_ON_NATS, NOT_CARRIED, ON_NATS, Outcome, judge
+from tidegate_bench.interop.matrix import COMMON, comparisons, left_out
+from tidegate_bench.interop.peer import Extras, Heard, shown_payload
 
 MQTT_5_PAGE = Path(__file__).parents[2] / "docs" / "mqtt5.md"
 

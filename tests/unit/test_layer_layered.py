@@ -17,9 +17,10 @@ from websockets.typing import Subprotocol
 from certificates import Authority
 from tidegate.gateway.layers.layer import Peer, peer_of
 from tidegate.gateway.layers.layered import LayeredTransport
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.listening import bind, serve
-from tidegate.gateway.settings import GatewaySettings, Listener
+from tidegate.gateway.settings import GatewaySettings
 
 CLIENT = Peer(address=("192.0.2.7", 50_000))
 BALANCER_SAYS = encode_header(CLIENT, ("127.0.0.1", 8883))

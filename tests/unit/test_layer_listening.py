@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from certificates import Authority, encrypt
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.listening import Bound, bind, http_tls
-from tidegate.gateway.settings import GatewaySettings, Listener
+from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.errors import UserError
-from tidegate.settings import load
+from tidegate.settings.tree import load
 
 
 @pytest.fixture(scope="module")

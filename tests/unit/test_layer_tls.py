@@ -8,8 +8,8 @@ import pytest
 
 from certificates import Authority
 from tidegate.gateway.layers.layer import Peer
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.tls import BROKEN, CHUNK_BYTES, FAILED, NO_CERTIFICATE, Tls, context_of
-from tidegate.gateway.settings import Listener
 
 PEER = Peer(address=("192.0.2.7", 50_000))
 

@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tidegate.model.errors import TidegateError, UserError
-from tidegate.pipeline.ledger import Identity, LedgerVerdict, check, read_identities
+from tidegate.pipeline.tables.ledger import Identity, LedgerVerdict, check, read_identities
 
 SCHEMA = pa.schema([("device", pa.string()), ("boot", pa.int64()), ("seq", pa.int64())])
 

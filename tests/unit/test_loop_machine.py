@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings
 from tidegate.control.send_rate.none import NoState
-from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop, LoopState

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 from tidegate.loop import planner
 from tidegate.loop.planner import REPEATED_S, SETTLED_S, Given, Proposal, Scaled, Spread
 from tidegate.model.advice import INTERVAL_S_MAX, Advice

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.devices import mqtt
-from tidegate.devices.mqtt import (
+from tidegate.mqtt import client as mqtt
+from tidegate.mqtt.client import (
     ConnectionAnswered,
     MessageReceived,
     PingAnswered,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.gateway.mqtt import properties
-from tidegate.gateway.mqtt.packets import (
+from tidegate.mqtt import properties
+from tidegate.mqtt.packets import (
     AUTH,
     CONNACK,
     CONNECT,
@@ -35,8 +35,8 @@ from tidegate.gateway.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.gateway.mqtt.properties import Properties
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.violations import Violation
 
 USER = Properties(user=((b"k", b"v"),))
 EVERY = range(3, 6)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidegate.gateway.mqtt import properties
-from tidegate.gateway.mqtt.properties import EMPTY, Properties, encode_properties, parse_properties
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.mqtt import properties
+from tidegate.mqtt.properties import EMPTY, Properties, encode_properties, parse_properties
+from tidegate.mqtt.violations import Violation
 
 EVERYWHERE = properties.IN_PUBLISH | properties.IN_WILL | properties.IN_CONNECT | properties.IN_CONNACK
 

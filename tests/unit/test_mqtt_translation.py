@@ -3,12 +3,14 @@
 import msgspec
 import pytest
 
-from tidegate.devices.mqtt import encode_publish
-from tidegate.gateway.mqtt import properties as p
-from tidegate.gateway.mqtt.acknowledgements import with_user_property
-from tidegate.gateway.mqtt.connect_plan import NEVER, ConnectPlan, Limits, plan_connect
-from tidegate.gateway.mqtt.frames import frames_of
-from tidegate.gateway.mqtt.packets import (
+from tidegate.gateway.connection.connect_plan import NEVER, ConnectPlan, Limits, plan_connect
+from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
+from tidegate.gateway.connection.translation import Translation
+from tidegate.mqtt import properties as p
+from tidegate.mqtt.acknowledgements import with_user_property
+from tidegate.mqtt.client import encode_publish
+from tidegate.mqtt.frames import frames_of
+from tidegate.mqtt.packets import (
     PUBACK,
     PUBCOMP,
     PUBREC,
@@ -30,10 +32,8 @@ from tidegate.gateway.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.gateway.mqtt.properties import Properties
-from tidegate.gateway.mqtt.subscribing import UNANSWERED_MAX
-from tidegate.gateway.mqtt.translation import Translation
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.violations import Violation
 
 LIMITS = Limits(
     packet_bytes_max=10_000,

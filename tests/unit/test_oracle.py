@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.oracle import Oracle, OracleSettings, Truth
-from tidegate.control.send_rate.policy import Seen
 from tidegate.model.errors import UserError
 
 # Sensors that say nonsense: the oracle does not look at them.

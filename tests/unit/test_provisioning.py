@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.control.send_rate.provisioning import Provisioned, ProvisioningSettings, provision
+from tidegate.control.scaling.provisioning import Provisioned, ProvisioningSettings, provision
 
 SETTINGS = ProvisioningSettings(
     instances_max=8, price_instance_s=1.0, price_withheld=1.0, utilisation=1.0, start_s=0.0, down_after_s=5.0

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.control.send_rate import registry
-from tidegate.control.send_rate.autoscaler import AUTOSCALERS
-from tidegate.control.send_rate.policy import ClassSeen, Seen, Verdict
+from tidegate.control.policy import ClassSeen, Seen, Verdict
+from tidegate.control.scaling.autoscaler import AUTOSCALERS
+from tidegate.loop import policies as registry
 from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tidegate.cli.report import Check, Progress, Report, print_report, show
+from tidegate.report.report import Check, Progress, Report, print_report, show
 
 
 def test_checks_hold_at_their_bar_and_never_for_not_a_number() -> None:

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from tidegate.cli import main, reproduce
-from tidegate.cli.report import Check, Report
 from tidegate.experiments import gotin_case, gotin_runs, tuning
 from tidegate.experiments.running import KEPT_FILE, Job
+from tidegate.report.report import Check, Report
 from tidegate.sim.scenario import Strategy
 
 

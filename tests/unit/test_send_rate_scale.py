@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from tidegate.benchmarks import send_rate_scale
-from tidegate.benchmarks.send_rate_scale import CAPACITY_SHARE, DEVICES, RATE_PER_S, SHARES, Flood, checks
 from tidegate.loop.machine import LoopState
 from tidegate.model.observations import Observation
+from tidegate_bench import send_rate_scale
+from tidegate_bench.send_rate_scale import CAPACITY_SHARE, DEVICES, RATE_PER_S, SHARES, Flood, checks
 
 ROUNDS = 60
 

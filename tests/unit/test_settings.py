@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.model.errors import UserError
-from tidegate.settings import Settings, load, with_options
+from tidegate.settings.tree import Settings, load, with_options
 
 
 def file(directory: Path, text: str) -> Path:

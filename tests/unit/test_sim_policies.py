@@ -18,7 +18,7 @@ SCENARIO = Scenario(
 )
 OWN = """
 import msgspec
-from tidegate.control.send_rate.policy import Verdict
+from tidegate.control.policy import Verdict
 
 class State(msgspec.Struct, frozen=True):
     steps: int = 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.control.send_rate.policy import Seen
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.spark_pid import SparkPid, SparkPidSettings, SparkPidState
 
 POLICY = SparkPid(SparkPidSettings(default_rate_per_s=2.0, min_share=0.05, iteration_s=1.0))

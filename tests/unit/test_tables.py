@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tidegate.model.errors import FencedError
-from tidegate.pipeline.tables import LogTable, Position, Step, Tables
+from tidegate.pipeline.tables.tables import LogTable, Position, Step, Tables
+from tidegate.pipeline.tables.writing import TaskSettings, write_file
 from tidegate.pipeline.transforms.parsing import READINGS
-from tidegate.pipeline.writing import TaskSettings, write_file
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Brokers: the embedded NATS servers, their wire protocol, and what is kept in them."""
+"""Brokers behind one port: what the rest of the system needs of a broker, whichever it is."""

@@ -1,6 +1,9 @@
 """``tidegate bench``: one benchmark by its name, always as a ratio to a peer in the same run."""
 
 import importlib
+import importlib.util
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -8,22 +11,23 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import AsJson, make_directory
-from tidegate.cli.report import Progress, Report, everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
+from tidegate.report.report import Progress, Report, everything_else_to_stderr, print_report
 
+PACKAGE = "tidegate_bench"
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
-    "crashes": "tidegate.benchmarks.crashes:run",
-    "fuzz": "tidegate.benchmarks.fuzz:run",
-    "gateway": "tidegate.benchmarks.gateway:run",
-    "hostile": "tidegate.benchmarks.hostile.run:run",
-    "interop": "tidegate.benchmarks.interop.matrix:run",
-    "moves": "tidegate.benchmarks.moves:run",
-    "outage": "tidegate.benchmarks.outage:run",
-    "pipeline": "tidegate.benchmarks.pipeline:run",
-    "send-rate-scale": "tidegate.benchmarks.send_rate_scale:run",
-    "storm": "tidegate.benchmarks.storm:run",
+    "crashes": "tidegate_bench.crashes:run",
+    "fuzz": "tidegate_bench.fuzz:run",
+    "gateway": "tidegate_bench.gateway:run",
+    "hostile": "tidegate_bench.hostile.run:run",
+    "interop": "tidegate_bench.interop.matrix:run",
+    "moves": "tidegate_bench.moves:run",
+    "outage": "tidegate_bench.outage:run",
+    "pipeline": "tidegate_bench.pipeline:run",
+    "send-rate-scale": "tidegate_bench.send_rate_scale:run",
+    "storm": "tidegate_bench.storm:run",
 }
 
 Benchmark = Callable[[Progress, Path | None], Report]
@@ -34,9 +38,25 @@ def find(name: str) -> Benchmark:
     if name not in BENCHMARKS:
         remedy = f"choose one of {', '.join(sorted(BENCHMARKS))}" if BENCHMARKS else "none is registered yet"
         raise UserError(f"Unknown benchmark {name!r}: {remedy}.")
+    _make_importable()
     module, _, function = BENCHMARKS[name].partition(":")
     benchmark: Benchmark = getattr(importlib.import_module(module), function)
     return benchmark
+
+
+def _make_importable() -> None:
+    """Benchmarks are no part of the product: they come from the checkout that runs, or from the extra ``bench``."""
+    if importlib.util.find_spec(PACKAGE) is not None:
+        return
+    checkout = Path(__file__).parents[3] / "benchmarks"
+    if not (checkout / PACKAGE).is_dir():
+        raise UserError(
+            "The benchmarks are not installed: run this command in a checkout, or install them with "
+            "'pip install tidegate[bench]'."
+        )
+    sys.path.append(str(checkout))
+    # What a benchmark starts has to find them too.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(checkout))))
 
 
 def bench(

@@ -12,7 +12,7 @@ from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
 from tidegate.controller.server import Controller
 from tidegate.model.installation import Installation
-from tidegate.settings import load, with_options
+from tidegate.settings.tree import load, with_options
 from tidegate.web.settings import WebSettings
 
 Part = Callable[[asyncio.Event], Awaitable[None]]

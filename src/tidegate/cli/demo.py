@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from tidegate.cli.options import AsJson
-from tidegate.cli.report import everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
+from tidegate.report.report import everything_else_to_stderr, print_report
 
 
 class DemoPolicy(enum.StrEnum):

@@ -7,15 +7,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
+from tidegate.bus.audit import AuditLog
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.cli.options import STATE, AsJson, State
-from tidegate.cli.report import show
-from tidegate.controller.audit import AuditLog
-from tidegate.controller.bus import read_mode, write_mode
+from tidegate.controller.acting import read_mode, write_mode
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
+from tidegate.report.report import show
 
 
 def explain(

@@ -14,7 +14,7 @@ from tidegate.cli.parent import stop_with_parent
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.classes import DeviceClass
 from tidegate.model.installation import Installation
-from tidegate.settings import load, with_options
+from tidegate.settings.tree import load, with_options
 
 
 def run(
@@ -47,7 +47,7 @@ def run(
 async def _serve(
     installation: Installation, settings: GatewaySettings, classes: tuple[DeviceClass, ...], ends_with_parent: bool
 ) -> None:
-    from tidegate.gateway.supervisor import Supervisor  # noqa: PLC0415 - only this command needs it
+    from tidegate.gateway.processes.supervisor import Supervisor  # noqa: PLC0415 - only this command needs it
 
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
     supervisor = Supervisor(installation, settings, _say, classes)

@@ -8,12 +8,12 @@ import msgspec
 import typer
 
 from tidegate.cli.options import STATE, AsJson, State
-from tidegate.cli.report import Check, Progress, Report, everything_else_to_stderr, print_report
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
+from tidegate.report.report import Check, Progress, Report, everything_else_to_stderr, print_report
 
 if TYPE_CHECKING:
-    from tidegate.pipeline.ledger import LedgerVerdict
+    from tidegate.pipeline.tables.ledger import LedgerVerdict
 
 ACKS = "acks"
 
@@ -62,7 +62,7 @@ def check(
 def _compare(tables: Path, acks: Path, progress: Progress) -> "LedgerVerdict":
     # Loaded here, because the other commands should not wait for it.
     from tidegate.devices.acknowledgements import read_directory  # noqa: PLC0415
-    from tidegate.pipeline import ledger as comparison  # noqa: PLC0415
+    from tidegate.pipeline.tables import ledger as comparison  # noqa: PLC0415
 
     progress.update(f"reading acknowledgements in {acks}")
     acknowledged = read_directory(acks)

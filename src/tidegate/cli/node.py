@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import STATE, Config, State
-from tidegate.settings import load, with_options
+from tidegate.settings.tree import load, with_options
 
 
 def run(

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.ingest import measure
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
+from tidegate.brokers.nats.ingest import measure
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import UserError
@@ -29,7 +29,7 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
       tidegate status
       tidegate status --json
     """
-    from tidegate.pipeline.tables import Tables  # noqa: PLC0415 - slow to import
+    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
 
     installation = Installation.load(state)
     tables = Tables(Path(installation.tables))
@@ -114,7 +114,7 @@ def compact(state: State = STATE) -> None:
     Example:
       tidegate compact
     """
-    from tidegate.pipeline.tables import Tables  # noqa: PLC0415 - slow to import
+    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
 
     tables = Tables(Path(Installation.load(state).tables))
     for table in (tables.readings, tables.means, tables.rejected):

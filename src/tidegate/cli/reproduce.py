@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli.options import AsJson, make_directory
-from tidegate.cli.report import Check, Progress, Report, everything_else_to_stderr, print_report, show
 from tidegate.model.errors import UserError
+from tidegate.report.report import Check, Progress, Report, everything_else_to_stderr, print_report, show
 
 # name -> module with run(progress, out, quick) -> Report; loaded only when asked for.
 EXPERIMENTS = {

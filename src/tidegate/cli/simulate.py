@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tidegate.cli.options import AsJson, make_directory
-from tidegate.cli.report import Progress, Report, everything_else_to_stderr, print_report, rows_table, show
+from tidegate.report.report import Progress, Report, everything_else_to_stderr, print_report, rows_table, show
 from tidegate.sim import files
 from tidegate.sim.files import ScenarioFile
 from tidegate.sim.result import ClassResult, Result

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.cli.options import STATE, Config, State
 from tidegate.local.chain import Chain
-from tidegate.settings import load
+from tidegate.settings.tree import load
 
 CHECK_S = 1.0
 

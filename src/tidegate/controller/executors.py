@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
 from tidegate.model.advice import ADVICE_KEY, Advice
 from tidegate.model.decisions import Action
 from tidegate.model.routes import ROUTES_KEY, Routes

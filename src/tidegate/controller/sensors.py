@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.ingest import measure
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
+from tidegate.brokers.nats.ingest import measure
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import TidegateError

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tidegate.controller.broker_pages import read_brokers
-from tidegate.controller.bus import Bus, NotLeadingError
+from tidegate.brokers.nats.monitoring import read_brokers
+from tidegate.controller.acting import Bus, NotLeadingError
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.machine import Outcome

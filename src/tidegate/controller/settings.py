@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.control.send_rate import registry
+from tidegate.loop import policies as registry
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.cli.report import Check, Report
-from tidegate.demo import empty_batches
 from tidegate.demo.acts import Cue, Stage
 from tidegate.demo.performance import Performance
 from tidegate.demo.script import GROWING_NODES_MAX, environment
 from tidegate.demo.verdict import Act, by_second
 from tidegate.local.chain import Chain
-from tidegate.settings import Settings
+from tidegate.pipeline import empty_batches
+from tidegate.report.report import Check, Report
+from tidegate.settings.tree import Settings
 
 DELAY_VS_EMPTY_BATCH_MAX = 3.0
 SLICES = 4  # two for each node; every slice costs the broker something, and all of them share a small machine

@@ -12,7 +12,6 @@ import msgspec
 import pyarrow as pa
 from rich.console import Console
 
-from tidegate.cli.report import Check, Report
 from tidegate.demo import picture
 from tidegate.demo.acts import Cue, Stage
 from tidegate.demo.keys import stay
@@ -23,7 +22,8 @@ from tidegate.demo.verdict import Act, Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.errors import TidegateError
-from tidegate.settings import Settings
+from tidegate.report.report import Check, Report
+from tidegate.settings.tree import Settings
 
 VIEW_S_MAX = 30.0
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidegate.cli.report import Check
+from tidegate.report.report import Check
 
 DELAY_RATIO_MAX = 0.2
 CAPACITY_USED_MIN = 0.9
@@ -156,7 +156,7 @@ def table(without: Figures, protected: Figures) -> list[tuple[str, str, str]]:
 def ledger_of(tables: Path, acks: Path) -> dict[str, int]:
     """Acknowledged, lost and duplicated of one act, against the tables as they are now."""
     from tidegate.devices.acknowledgements import read_directory  # noqa: PLC0415 - Arrow is slow to import
-    from tidegate.pipeline.ledger import check, read_identities  # noqa: PLC0415
+    from tidegate.pipeline.tables.ledger import check, read_identities  # noqa: PLC0415
 
     found = check(read_directory(acks), read_identities(tables))
     return {"acknowledged": found.acknowledged, "lost": found.lost, "duplicated": found.duplicated}

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol, cast
 
-from tidegate.devices import mqtt
+from tidegate.mqtt import client as mqtt
 
 
 class Owner(Protocol):

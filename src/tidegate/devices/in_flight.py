@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tidegate.devices import mqtt
+from tidegate.mqtt import client as mqtt
 
 # The highest packet identifier belongs to the subscription, all others to readings.
 SUBSCRIPTION_ID = mqtt.PACKET_ID_MAX

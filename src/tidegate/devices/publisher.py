@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tidegate.devices import mqtt
 from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.connection import Connection
 from tidegate.devices.in_flight import SUBSCRIPTION_ID, InFlight, Message
@@ -24,6 +23,7 @@ from tidegate.devices.topics import topic_of
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 from tidegate.model.errors import BrokerUnavailableError, TidegateError
 from tidegate.model.readings import Reading
+from tidegate.mqtt import client as mqtt
 
 WINDOW = 64
 CLOSE_TIMEOUT_S = 1.0

@@ -3,11 +3,11 @@
 import time
 from pathlib import Path
 
-from tidegate.cli.report import Progress, Report
 from tidegate.experiments import gotin_plots, gotin_runs
 from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.running import Row
 from tidegate.experiments.spread import grouped
+from tidegate.report.report import Progress, Report
 
 
 def run(progress: Progress, out: Path | None, quick: bool) -> Report:

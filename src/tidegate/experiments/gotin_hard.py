@@ -4,12 +4,12 @@ import statistics
 import time
 from pathlib import Path
 
-from tidegate.cli.report import Check, Progress, Report
 from tidegate.experiments import gotin_case, gotin_plots, gotin_runs, hard_cases, tuning
 from tidegate.experiments.gotin_runs import ADAPTIVE, QUICK_SEEDS
 from tidegate.experiments.running import Job, Row, run_all
 from tidegate.experiments.spread import grouped, spread
 from tidegate.experiments.tuning import ORACLE
+from tidegate.report.report import Check, Progress, Report
 from tidegate.sim.scenario import Scenario, Strategy
 
 VS_ORACLE_MIN = 0.93

@@ -9,13 +9,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from tidegate.cli.report import show
 from tidegate.experiments import gotin_case
 from tidegate.experiments.gotin_runs import ADAPTIVE, COUPLED_ADAPTIVE
 from tidegate.experiments.running import Row
 from tidegate.experiments.spread import grouped
 from tidegate.experiments.tuning import ORACLE
-from tidegate.model.palette import light
+from tidegate.report.palette import light
+from tidegate.report.report import show
 from tidegate.sim import page, plots
 
 # Okabe and Ito's colours, for categories, without those that are too light for text; ours has the accent.

@@ -4,12 +4,12 @@ import statistics
 import time
 from pathlib import Path
 
-from tidegate.cli.report import Check, Progress, Report
 from tidegate.experiments import gotin_plots, gotin_runs
 from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.gotin_runs import COUPLED_ADAPTIVE, FIGURES
 from tidegate.experiments.running import Row
 from tidegate.experiments.spread import grouped
+from tidegate.report.report import Check, Progress, Report
 
 DELAY_ORDER = ("autoscaling", "baseline", "coupled", "state-aware", "overload protection")
 PROCESSED_ORDER = ("baseline", "autoscaling", "overload protection", "coupled", "state-aware")

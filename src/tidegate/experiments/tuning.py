@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
-from tidegate.cli.report import Progress, Report
 from tidegate.experiments import gotin_case, hard_cases
 from tidegate.experiments.running import Job, Row, run_all
 from tidegate.experiments.spread import grouped
+from tidegate.report.report import Progress, Report
 from tidegate.sim.scenario import Scenario, Strategy
 
 BUDGET = 32

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from tidegate.control.placement.admission import Admission
-from tidegate.gateway.counting import Counters
+from tidegate.gateway.shared.counting import Counters
 
 
 class Admitting:

@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from tidegate.gateway import sockets
-from tidegate.gateway.mqtt.session import Session
+from tidegate.gateway.connection.session import Session
+from tidegate.gateway.layers import sockets
 from tidegate.model.routes import Broker
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, cast
 
-from tidegate.gateway import sockets
+from tidegate.gateway.connection.flow import BrokerFlow, DeviceFlow
+from tidegate.gateway.connection.opening import Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.session import Session
+from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.dialling import Dialled, dial_any
-from tidegate.gateway.flow import BrokerFlow, DeviceFlow
-from tidegate.gateway.mqtt import violations
-from tidegate.gateway.mqtt.opening import Connect, Opened, Opening, Refusal, connack_refusing
-from tidegate.gateway.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
-from tidegate.gateway.mqtt.session import Session
-from tidegate.gateway.mqtt.translation import Translation
-from tidegate.gateway.mqtt.violations import Violation
+from tidegate.gateway.layers import sockets
 from tidegate.gateway.waiting import TOO_LONG, Waiting
+from tidegate.mqtt import violations
+from tidegate.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
+from tidegate.mqtt.violations import Violation
 
 if TYPE_CHECKING:
     from tidegate.gateway.broker_side import BrokerSide

@@ -10,13 +10,13 @@ import secrets
 from typing import TYPE_CHECKING
 
 from tidegate.gateway.broker_side import BrokerSide
+from tidegate.gateway.connection.connect_plan import ConnectPlan, plan_connect
+from tidegate.gateway.connection.opening import Opened
+from tidegate.gateway.connection.session import Session
+from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.expiring import delete_session
 from tidegate.gateway.layers.layer import peer_of
 from tidegate.gateway.layers.proxy import encode_header
-from tidegate.gateway.mqtt.connect_plan import ConnectPlan, plan_connect
-from tidegate.gateway.mqtt.opening import Opened
-from tidegate.gateway.mqtt.session import Session
-from tidegate.gateway.mqtt.translation import Translation
 from tidegate.gateway.shared.directory import Known
 from tidegate.model.routes import Broker
 

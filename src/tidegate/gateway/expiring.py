@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.proxy import encode_header
-from tidegate.gateway.mqtt.packets import CONNACK
 from tidegate.model.routes import Broker
+from tidegate.mqtt.packets import CONNACK
 
 NOBODY = Peer(address=("", 0))
 _DISCONNECT = b"\xe0\x00"

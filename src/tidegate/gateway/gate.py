@@ -11,21 +11,21 @@ from collections.abc import Sequence
 import msgspec
 
 from tidegate.control.limiting.credits import LEVEL_MAX, Credits
-from tidegate.control.limiting.holding import Hold
 from tidegate.gateway.admitting import Admitting
-from tidegate.gateway.advising import AdviceInForce
-from tidegate.gateway.classes import Classes
-from tidegate.gateway.counting import Counters
+from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.opening import Connect
+from tidegate.gateway.connection.passing import Passing, TopicRules
+from tidegate.gateway.connection.session import Session
 from tidegate.gateway.device_side import GIVE_WAY_S, DeviceSide
 from tidegate.gateway.dialling import Dialled
 from tidegate.gateway.expiring import ExpiringSessions
-from tidegate.gateway.mqtt.connect_plan import Limits
-from tidegate.gateway.mqtt.opening import Connect
-from tidegate.gateway.mqtt.session import Session
-from tidegate.gateway.passing import Passing, TopicRules
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
+from tidegate.gateway.shared.classes import Classes
+from tidegate.gateway.shared.counting import Counters
 from tidegate.gateway.shared.directory import Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers

@@ -7,13 +7,13 @@ connection is lost: the sender tries again, and its reading's identity keeps tha
 import asyncio
 from typing import cast
 
-from tidegate.devices import mqtt
-from tidegate.gateway.counting import Counters
 from tidegate.gateway.routing import Router
-from tidegate.gateway.tally import ClassTally
+from tidegate.gateway.shared.counting import Counters
+from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker
+from tidegate.mqtt import client as mqtt
 
 RECONNECT_S = 0.5
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import msgspec
 
-from tidegate.gateway import sockets
-from tidegate.gateway.layers import tls
+from tidegate.gateway.layers import sockets, tls
 from tidegate.gateway.layers.layer import Layer
 from tidegate.gateway.layers.layered import Inner, Layered
+from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import ProxyHeader
 from tidegate.gateway.layers.websocket import WebSocket
-from tidegate.gateway.settings import GatewaySettings, Listener
+from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.errors import UserError
 
 BACKLOG = 1024

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import uvicorn
 
-from tidegate.brokers.watching import Watcher
-from tidegate.gateway.advising import AdviceInForce
+from tidegate.bus.watching import Watcher
+from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app

@@ -1,10 +1,11 @@
 """What an operator may choose about a gateway."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
-Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+from tidegate.gateway.layers.listener import Listener, Port
+
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -15,18 +16,6 @@ class TopicLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     topics: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # MQTT filters
     rate_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
     burst: Annotated[float, msgspec.Meta(ge=1, le=1e9)] = 1.0
-
-
-class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One more door. With a certificate and its key it is TLS; with ``client_ca`` clients must show one as well."""
-
-    port: Port
-    host: str | None = None  # the gateway's, where it is not given
-    protocol: Literal["mqtt", "websocket", "http"] = "mqtt"
-    certificate: str | None = None  # PEM files
-    key: str | None = None
-    client_ca: str | None = None
-    proxy_protocol: bool = False  # who connects here is a load balancer that says who its client is (version 2)
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

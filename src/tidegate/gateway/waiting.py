@@ -8,13 +8,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from tidegate.gateway.mqtt.violations import QUOTA_EXCEEDED
 from tidegate.model.observations import HeldClient
+from tidegate.mqtt.violations import QUOTA_EXCEEDED
 
 if TYPE_CHECKING:
     from tidegate.gateway.broker_side import BrokerSide
+    from tidegate.gateway.connection.session import Session
     from tidegate.gateway.device_side import DeviceSide
-    from tidegate.gateway.mqtt.session import Session
 
 # The broker hears something within this share of the keep-alive.
 _PING_SHARE = 0.5

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.disk_guard import DiskGuard
-from tidegate.brokers.embedded import EmbeddedBrokers, free_port
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.server_config import HOST
-from tidegate.brokers.wire import Wire
+from tidegate.brokers.nats.disk_guard import DiskGuard
+from tidegate.brokers.nats.embedded import EmbeddedBrokers, free_port
+from tidegate.brokers.nats.server_config import HOST
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
-from tidegate.settings import Settings
+from tidegate.settings.tree import Settings
 
 READY_S_MAX = 120.0
 # A bus that hangs may not keep the chain from looking after its other parts.

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import msgspec
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.knowledge import Knowledge
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
 from tidegate.local.parts import STOP_S_MAX, Part, Say
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.scaling import SCALE_KEY, Scale

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.embedded import free_port, is_free, write_private
+from tidegate.brokers.nats.embedded import free_port, is_free, write_private
 from tidegate.model.errors import UserError
-from tidegate.settings import Settings
+from tidegate.settings.tree import Settings
 
 PLACES_FILE = "places.json"
 

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from tidegate.control.send_rate.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
+from tidegate.control.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
 from tidegate.loop import planner
 from tidegate.loop.events import Event, EventState
 from tidegate.loop.monitors import Monitor, WorkAtLimit

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.loop import sentences
 from tidegate.model.advice import INTERVAL_S_MAX

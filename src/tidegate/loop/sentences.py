@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 from tidegate.model.routes import Routes
 from tidegate.model.view import seconds
 

@@ -32,6 +32,14 @@ def committed(table: Path) -> pa.Table:
     return pa.concat_tables(parts) if parts else _part(_empty(), 0.0)
 
 
+def delays_s(table: Path, skip_s: float) -> list[float]:
+    """For each stored reading, the time of its commit less the time it was sent; without the first ``skip_s``."""
+    rows = committed(table)
+    committed_s, taken_s = (rows[name].to_numpy() for name in ("committed_s", "taken_s"))
+    late = committed_s - committed_s.min(initial=float("inf")) >= skip_s
+    return [float(delay) for delay in (committed_s - taken_s)[late]]
+
+
 def _empty() -> pa.Table:
     stamp = pa.timestamp("us", tz="UTC")
     kinds = [pa.string(), pa.int64(), stamp, pa.int64(), stamp, stamp, stamp]

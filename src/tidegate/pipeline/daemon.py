@@ -15,8 +15,8 @@ PRELOADED = (
     "pandas",
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
-    "tidegate.pipeline.sources.jetstream",
-    "tidegate.pipeline.writing",
+    "tidegate.pipeline.sources.slices",
+    "tidegate.pipeline.tables.writing",
 )
 
 if __name__ == "__main__":

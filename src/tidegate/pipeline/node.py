@@ -23,19 +23,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.settings import NodeSettings
-from tidegate.pipeline.sink import Sink
-from tidegate.pipeline.sources.jetstream import JetStreamSource
+from tidegate.pipeline.sources.slices import JetStreamSource
 from tidegate.pipeline.spark import prepare, session
-from tidegate.pipeline.tables import Tables
-from tidegate.pipeline.writing import TaskSettings
+from tidegate.pipeline.tables.sink import Sink
+from tidegate.pipeline.tables.tables import Tables
+from tidegate.pipeline.tables.writing import TaskSettings
 
 Say = Callable[[str], None]
 _BACKOFF_S_MAX = 5.0

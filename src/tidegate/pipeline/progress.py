@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from tidegate.pipeline.writing import TaskResult
+from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
 LONG_BATCH_S = 1.0

@@ -3,10 +3,10 @@
 import os
 import time
 
-from tidegate.brokers.assignment import Assignments
-from tidegate.brokers.ingest import purge_committed
-from tidegate.brokers.knowledge import Knowledge
-from tidegate.brokers.wire import Wire
+from tidegate.brokers.nats.ingest import purge_committed
+from tidegate.bus.assignments import Assignments
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.wire import Wire
 from tidegate.model.installation import Installation
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model import documents
 from tidegate.model.errors import UserError
+from tidegate.settings import reading as documents
 from tidegate.sim.scenario import Scenario, Strategy
 
 

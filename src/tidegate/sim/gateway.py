@@ -11,7 +11,7 @@ from collections.abc import Callable
 import simpy
 
 from tidegate.control.limiting.credits import Credits
-from tidegate.control.limiting.holding import Hold
+from tidegate.gateway.connection.holding import Hold
 from tidegate.model.advice import Advice
 from tidegate.sim.messages import Message
 from tidegate.sim.scenario import Enforcement, Load

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from tidegate.model.palette import COLOURS
+from tidegate.report.palette import COLOURS
 from tidegate.sim import plots
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, and rows of cells as they are shown

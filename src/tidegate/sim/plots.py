@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tidegate.model.palette import light
+from tidegate.report.palette import light
 from tidegate.sim.result import Result, Series
 from tidegate.sim.scenario import Scenario
 

@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.control.send_rate import registry
-from tidegate.control.send_rate.policy import Seen, SendRatePolicy, Verdict
+from tidegate.control.policy import Seen, SendRatePolicy, Verdict
+from tidegate.loop import policies as registry
 from tidegate.model.errors import UserError
 from tidegate.sim.scenario import Scenario, Strategy
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidegate.control.send_rate.coupling import Coupled
+from tidegate.control.policy import SendRatePolicy
+from tidegate.control.scaling.coupling import Coupled
 from tidegate.control.send_rate.oracle import Oracle
-from tidegate.control.send_rate.policy import SendRatePolicy
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop

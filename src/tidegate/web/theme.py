@@ -5,7 +5,7 @@ Charts are drawn as SVG and name the same custom properties, so they change with
 
 from pathlib import Path
 
-from tidegate.model.palette import COLOURS
+from tidegate.report.palette import COLOURS
 
 _STYLE_SHEET = Path(__file__).with_name("dashboard.css")
 _SCRIPT = Path(__file__).with_name("dashboard.js")

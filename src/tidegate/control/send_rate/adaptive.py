@@ -41,12 +41,13 @@ from typing import Annotated
 
 import msgspec
 
-from tidegate.control.send_rate import dead_bands, provisioning, sharing
+from tidegate.control.policy import Seen, Verdict
+from tidegate.control.scaling import provisioning
+from tidegate.control.scaling.provisioning import Provisioned, ProvisioningSettings
+from tidegate.control.send_rate import dead_bands, sharing
 from tidegate.control.send_rate.dead_bands import Band
 from tidegate.control.send_rate.fleet import RATE_S, UNNAMED, Fleet, arrivals_per_s, devices_by_class
 from tidegate.control.send_rate.listening import UNHELD_PER_S
-from tidegate.control.send_rate.policy import Seen, Verdict
-from tidegate.control.send_rate.provisioning import Provisioned, ProvisioningSettings
 from tidegate.control.send_rate.sharing import Party
 from tidegate.control.send_rate.work import Work
 from tidegate.model.advice import RATE_PER_S_MIN

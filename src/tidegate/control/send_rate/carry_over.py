@@ -7,7 +7,7 @@ The rate of a whole fleet is split evenly. Clamps, each with its reason:
   were made for receivers that can be told at once, and on their way down some would silence devices for minutes.
 """
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 from tidegate.model.advice import RATE_PER_S_MIN
 
 

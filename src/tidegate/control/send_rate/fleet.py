@@ -19,8 +19,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
+from tidegate.control.policy import Seen
 from tidegate.control.send_rate.listening import UNHELD_PER_S, Listeners
-from tidegate.control.send_rate.policy import Seen
 from tidegate.control.send_rate.work import Work
 from tidegate.model.advice import RATE_PER_S_MIN
 

@@ -41,7 +41,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 from tidegate.model.advice import RATE_PER_S_MIN
 
 Phase = Literal["idle", "protect", "recover"]

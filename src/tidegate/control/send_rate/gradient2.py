@@ -32,8 +32,8 @@ from typing import Annotated
 
 import msgspec
 
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.carry_over import even_share, service_s, shared_verdict
-from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.model.advice import RATE_PER_S_MIN
 
 WARM_UP_STEPS = 10

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tidegate.control.send_rate.policy import Seen, Verdict
+from tidegate.control.policy import Seen, Verdict
 
 
 class NoState(msgspec.Struct, frozen=True):

@@ -26,8 +26,8 @@ from typing import Annotated
 
 import msgspec
 
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.carry_over import even_share, shared_verdict
-from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.model.advice import RATE_PER_S_MIN
 from tidegate.model.errors import UserError
 

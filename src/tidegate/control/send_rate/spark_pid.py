@@ -30,8 +30,8 @@ from typing import Annotated
 
 import msgspec
 
+from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.carry_over import even_share, queueing_delay_s, shared_verdict
-from tidegate.control.send_rate.policy import Seen, Verdict
 from tidegate.model.advice import RATE_PER_S_MIN
 
 _Gain = Annotated[float, msgspec.Meta(ge=0)]

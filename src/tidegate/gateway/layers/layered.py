@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Protocol, cast
 
-from tidegate.gateway import sockets
+from tidegate.gateway.layers import sockets
 from tidegate.gateway.layers.layer import PEER, Layer, peer_of_socket
 
 

@@ -12,7 +12,7 @@ from typing import cast
 import msgspec
 
 from tidegate.gateway.layers.layer import Peer
-from tidegate.gateway.settings import Listener
+from tidegate.gateway.layers.listener import Listener
 from tidegate.model.errors import UserError
 
 CERT_REQUIRED = ssl.CERT_REQUIRED

@@ -7,7 +7,7 @@ on all of this, so a digest of it stands at the beginning.
 
 import zlib
 
-from tidegate.gateway.reasons import REASONS
+from tidegate.gateway.shared.reasons import REASONS
 
 BROKERS_MAX = 256  # different names of brokers in an instance's life; what comes later shares the last place
 CLASSES_MAX = 16

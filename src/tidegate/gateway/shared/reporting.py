@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import psutil
 
-from tidegate.brokers.watching import Watcher
+from tidegate.bus.watching import Watcher
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
 from tidegate.model.errors import BrokerUnavailableError

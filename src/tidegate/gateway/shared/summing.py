@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tidegate.gateway.reasons import REASONS
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
+from tidegate.gateway.shared.reasons import REASONS
 from tidegate.gateway.shared.row import MOST_HELD_MAX
 from tidegate.model.observations import ClassState, GatewayState, ProcessState
 

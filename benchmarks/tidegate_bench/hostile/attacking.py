@@ -1,0 +1,168 @@
+"""The process that attacks: ``python -m tidegate_bench.hostile.attacking`` with an ``Order`` on standard input.
+
+A process of its own, and one that steps back for others: real attackers bring their own processors, so what it costs
+to attack must not be measured as what it does to others.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import socket
+import sys
+import time
+from collections import Counter
+
+import msgspec
+
+from tidegate_bench.hostile.attacks import Attack, attacks
+from tidegate_bench.hostile.packets import ANYBODY
+from tidegate_bench.hostile.words import mqtt_words, tls_words, websocket_words
+
+SOCKETS_MAX = 250
+ATTEMPTS_PER_S = 100.0
+ANSWER_S_MAX = 5.0
+NICENESS = 10
+# What the kernel keeps for a client that does not read.
+UNREAD_BYTES = 4_096
+_READ_BYTES_MAX = 65_536
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    doors: dict[str, tuple[str, int]]
+    user: str
+    password: str
+    names: tuple[str, ...]  # of the attacks
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of all attempts of one attack."""
+
+    name: str
+    attempts: int
+    clean: int
+    seconds_max: float
+    endings: dict[str, int]  # what happened, in words -> how often
+
+
+async def perform(order: Order) -> list[Result]:
+    wanted = [attack for attack in attacks(order.user, order.password) if attack.name in order.names]
+    turns, number = asyncio.Semaphore(SOCKETS_MAX), itertools.count()
+    found: dict[str, list[tuple[bool, float, str]]] = {attack.name: [] for attack in wanted}
+
+    async def attempt(attack: Attack) -> None:
+        async with turns:
+            closed, seconds, words = await _attempt(attack, order.doors[attack.door], next(number))
+        ending = f"{'closed' if closed else 'open'}, {words or 'no words'}"
+        found[attack.name].append((attack.is_clean(closed, seconds, words), seconds, ending))
+
+    async with asyncio.TaskGroup() as attempts:
+        for attack in _interleaved(wanted):
+            attempts.create_task(attempt(attack))
+            await asyncio.sleep(1 / ATTEMPTS_PER_S)
+    return [_result(name, tries) for name, tries in found.items()]
+
+
+def _interleaved(wanted: list[Attack]) -> list[Attack]:
+    """One attempt of each, then the next of each."""
+    rounds = range(max((attack.times for attack in wanted), default=0))
+    return [attack for turn in rounds for attack in wanted if turn < attack.times]
+
+
+def _result(name: str, tries: list[tuple[bool, float, str]]) -> Result:
+    return Result(
+        name=name,
+        attempts=len(tries),
+        clean=sum(clean for clean, _, _ in tries),
+        seconds_max=round(max(seconds for _, seconds, _ in tries), 2),
+        endings=dict(Counter(ending for _, _, ending in tries)),
+    )
+
+
+async def _attempt(attack: Attack, address: tuple[str, int], number: int) -> tuple[bool, float, str]:
+    """Whether it was closed, how long after the last good byte, and with which words."""
+    client_id = b"hostile-%06d" % (number % 1_000_000)
+    loop = asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setblocking(False)
+        if not attack.reads:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD_BYTES)
+        try:
+            await loop.sock_connect(connection, address)
+        except OSError:
+            return False, 0.0, "cannot connect"
+        before = b""
+        if attack.opening:
+            before = await _open(connection, attack.opening.replace(ANYBODY, client_id))
+            if not before:
+                return True, 0.0, "the opening was not answered"
+        started = time.monotonic()
+        data, closed = bytearray(before), asyncio.Event()
+        reading = asyncio.create_task(_read(connection, data, closed)) if attack.reads else None
+        sending = asyncio.create_task(_send(connection, attack, client_id))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
+                await closed.wait()
+        seconds = time.monotonic() - started
+        for task in (reading, sending):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait((task,))
+        return closed.is_set(), seconds, _words(attack, bytes(data))
+
+
+async def _open(connection: socket.socket, opening: bytes) -> bytes:
+    """What answered the opening: a CONNACK, or the head of an HTTP answer."""
+    loop, data = asyncio.get_running_loop(), b""
+    try:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            await loop.sock_sendall(connection, opening)
+            while not (b"\r\n\r\n" in data or (data[:1] == b"\x20" and len(data) >= 2 + data[1])):
+                chunk = await loop.sock_recv(connection, _READ_BYTES_MAX)
+                if not chunk:
+                    return b""
+                data += chunk
+    except (OSError, TimeoutError, IndexError):
+        return b""
+    return data
+
+
+async def _read(connection: socket.socket, data: bytearray, closed: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError):
+        while chunk := await loop.sock_recv(connection, _READ_BYTES_MAX):
+            data += chunk
+    closed.set()
+
+
+async def _send(connection: socket.socket, attack: Attack, client_id: bytes) -> None:
+    loop, data = asyncio.get_running_loop(), attack.sends.replace(ANYBODY, client_id)
+    with contextlib.suppress(OSError):
+        if attack.drip_s:
+            for place in range(len(data)):
+                await loop.sock_sendall(connection, data[place : place + 1])
+                await asyncio.sleep(attack.drip_s)
+        else:
+            await loop.sock_sendall(connection, data)
+        if attack.half_closes:
+            connection.shutdown(socket.SHUT_WR)
+
+
+def _words(attack: Attack, data: bytes) -> str:
+    match attack.door:
+        case "websocket":
+            return websocket_words(data)
+        case "tls":
+            return tls_words(data)
+        case _:
+            return mqtt_words(data, attack.version)
+
+
+def main() -> None:
+    os.nice(NICENESS)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(perform(order))))
+
+
+if __name__ == "__main__":
+    main()

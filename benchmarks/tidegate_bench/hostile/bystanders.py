@@ -1,0 +1,59 @@
+"""Clients that behave: each publishes at QoS 1 and times its acknowledgement."""
+
+import asyncio
+import contextlib
+import time
+
+from tidegate.mqtt.client import encode_connect, encode_publish
+
+CLIENTS = 30
+EVERY_S = 0.1
+_PUBACK_BYTES = 4
+_CONNACK_BYTES = 4
+
+
+class Bystanders:
+    """Use as an asynchronous context manager. ``delays_s`` grows by one per acknowledged publish."""
+
+    def __init__(self, address: tuple[str, int], user: str, password: str) -> None:
+        self.delays_s: list[float] = []
+        self.lost = 0
+        self._address, self._user, self._password = address, user, password
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Bystanders":
+        for number in range(CLIENTS):
+            self._tasks.append(asyncio.create_task(self._live(number)))
+            await asyncio.sleep(EVERY_S / CLIENTS)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _live(self, number: int) -> None:
+        """Connected until cancelled: a connection that ends is counted, and made anew."""
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await self._publish(number)
+            self.lost += 1
+            await asyncio.sleep(EVERY_S)
+
+    async def _publish(self, number: int) -> None:
+        reader, writer = await asyncio.open_connection(*self._address)
+        name = f"bystander-{number}"
+        try:
+            writer.write(encode_connect(name, user=self._user, password=self._password, keep_alive_s=60))
+            await reader.readexactly(_CONNACK_BYTES)
+            packet = encode_publish(b"bystanders/%d" % number, b"x" * 100, packet_id=1)
+            due_s = time.monotonic()
+            while True:
+                due_s = max(due_s + EVERY_S, time.monotonic() - EVERY_S)
+                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+                started_s = time.perf_counter()
+                writer.write(packet)
+                await reader.readexactly(_PUBACK_BYTES)
+                self.delays_s.append(time.perf_counter() - started_s)
+        finally:
+            writer.close()

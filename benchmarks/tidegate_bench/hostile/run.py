@@ -1,0 +1,146 @@
+"""The run: calm and hostile by turns, on one gateway with two processes."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from tidegate.brokers.nats.embedded import free_port
+from tidegate.report.report import Progress, Report
+from tidegate_bench.hostile.attacking import Order, Result
+from tidegate_bench.hostile.attacks import CONNECT_TIMEOUT_S, attacks
+from tidegate_bench.hostile.bystanders import Bystanders
+from tidegate_bench.hostile.checks import Round, checks
+from tidegate_bench.interop.stacks import HOST, gateway, nats, program
+
+ROUNDS = 6
+WARM_UP_S = 3.0
+CALM_S = 4.0
+SETTLE_S = 2.0
+WATCH_S = 0.25
+MIB = 1024**2
+
+
+def run(progress: Progress, out: Path | None) -> Report:
+    started = time.monotonic()
+    with contextlib.ExitStack() as opened:
+        progress.step("Starting a broker and a gateway with four doors.")
+        state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-hostile-")))
+        installation = opened.enter_context(nats(state))
+        doors, settings = _doors(state)
+        attacked = opened.enter_context(gateway(state, "attacked", settings))
+        order = Order(
+            doors={"mqtt": attacked.address, **doors},
+            user=installation.mqtt_user,
+            password=installation.mqtt_password,
+            names=(),
+        )
+        outcome = asyncio.run(_Fight(order, attacked.pid, progress).fight())
+    rows, found = outcome
+    return Report("bench hostile", rows, found, round(time.monotonic() - started, 1))
+
+
+def _doors(state: Path) -> tuple[dict[str, tuple[str, int]], dict[str, Any]]:
+    """Three doors beside the plain one, and the settings that open them."""
+    certificate, key = _certificate(state)
+    taken: set[int] = set()
+    ports = {}
+    for name in ("websocket", "proxy", "tls"):
+        ports[name] = free_port(taken)
+        taken.add(ports[name])
+    listeners = [
+        {"port": ports["websocket"], "protocol": "websocket"},
+        {"port": ports["proxy"], "proxy_protocol": True},
+        {"port": ports["tls"], "certificate": str(certificate), "key": str(key)},
+    ]
+    settings = {"processes": 2, "connect_timeout_s": CONNECT_TIMEOUT_S, "listeners": listeners}
+    return {name: (HOST, port) for name, port in ports.items()}, settings
+
+
+def _certificate(state: Path) -> tuple[Path, Path]:
+    certificate, key = state / "certificate.pem", state / "key.pem"
+    subprocess.run(
+        [
+            *(program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
+
+
+class _Fight:
+    """Rounds of calm and of attacks, each attack in one of them, while others publish all along."""
+
+    def __init__(self, order: Order, pid: int, progress: Progress) -> None:
+        self._order, self._pid, self._progress = order, pid, progress
+        self._peak_mib = 0.0
+        self._rounds: list[Round] = []
+        self._results: list[Result] = []
+
+    async def fight(self) -> tuple[list[dict[str, Any]], list[Any]]:
+        order = self._order
+        names = [attack.name for attack in attacks(order.user, order.password)]
+        async with Bystanders(order.doors["mqtt"], order.user, order.password) as others:
+            await asyncio.sleep(WARM_UP_S)
+            before_mib = self._memory_mib()
+            watching = asyncio.create_task(self._watch())
+            for number in range(ROUNDS):
+                await self._round(number, names[number::ROUNDS], others)
+            after_mib = self._memory_mib()
+            watching.cancel()
+        found = checks(self._rounds, self._results, memory_growth_mib=after_mib - before_mib, others_lost=others.lost)
+        rows: list[dict[str, Any]] = [msgspec.structs.asdict(result) for result in self._results]
+        rows += [one.row(number) for number, one in enumerate(self._rounds)]
+        memory = {"before": before_mib, "peak": self._peak_mib, "after": after_mib}
+        rows.append({f"memory_mib_{name}": round(value, 1) for name, value in memory.items()})
+        return rows, found
+
+    async def _round(self, number: int, names: Sequence[str], others: Bystanders) -> None:
+        self._progress.step(f"Round {number + 1} of {ROUNDS}: calm.")
+        attacker = await self._recruit()
+        start = len(others.delays_s)
+        await asyncio.sleep(CALM_S)
+        middle = len(others.delays_s)
+        self._progress.step(f"Round {number + 1} of {ROUNDS}: {', '.join(names)}.")
+        order = msgspec.structs.replace(self._order, names=tuple(names))
+        output, _ = await attacker.communicate(msgspec.json.encode(order))
+        self._results += msgspec.json.decode(output, type=list[Result])
+        end = len(others.delays_s)
+        self._rounds.append(
+            Round(calm_s=tuple(others.delays_s[start:middle]), hostile_s=tuple(others.delays_s[middle:end]))
+        )
+
+    @staticmethod
+    async def _recruit() -> asyncio.subprocess.Process:
+        """The attacker, which waits for its order. Its start is work as well: it belongs to neither phase."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tidegate_bench.hostile.attacking"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        await asyncio.sleep(SETTLE_S)
+        return process
+
+    async def _watch(self) -> None:
+        while True:
+            self._peak_mib = max(self._peak_mib, self._memory_mib())
+            await asyncio.sleep(WATCH_S)
+
+    def _memory_mib(self) -> float:
+        """Resident memory of every process of the gateway."""
+        first = psutil.Process(self._pid)
+        total = 0
+        for process in (first, *first.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += process.memory_info().rss
+        return total / MIB

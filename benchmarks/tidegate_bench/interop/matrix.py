@@ -1,0 +1,198 @@
+"""Every client, every behaviour, every stack: run, compared, reported."""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
+from tidegate.report.report import Progress, Report
+from tidegate_bench.interop import comparison
+from tidegate_bench.interop.behaviour import Observation
+from tidegate_bench.interop.behaviours_of_5 import ONLY_5
+from tidegate_bench.interop.behaviours_of_clients import CLIENTS
+from tidegate_bench.interop.behaviours_of_messages import MESSAGES
+from tidegate_bench.interop.comparison import FIVE_ON_NATS, ON_MOSQUITTO, ON_NATS, Outcome
+from tidegate_bench.interop.peer import Door, NotApplicableError, Peer
+from tidegate_bench.interop.stacks import gateway, mosquitto, nats, program
+from tidegate_bench.interop.stage import Stage
+
+COMMON = {**MESSAGES, **CLIENTS}
+AT_A_TIME = 8
+PLAY_S_MAX = 90.0
+# How often the broker itself is asked again where the gateway did something else.
+DIRECT_RUNS_MAX = 3
+
+
+class Side(NamedTuple):
+    broker: str
+    version: int
+    through: bool
+
+
+class Play(NamedTuple):
+    side: Side
+    client: str
+    behaviour: str
+
+
+class Comparison(NamedTuple):
+    stack: str
+    through: Play
+    direct: Play
+
+
+Result = Observation | NotApplicableError
+Doors = Mapping[Side, Door]
+
+# mosquitto_sub that is told to stop asks for its will where it can: by a reason code of MQTT 5.
+_IN_WORDS_OF_5 = {("mosquitto", "no will on normal end")}
+_NATS_3, _MOSQUITTO_5, _NATS_5 = ("NATS", 4), ("Mosquitto", 5), ("NATS", 5)
+
+
+def run(progress: Progress, out: Path | None) -> Report:
+    started = time.monotonic()
+    clients = load_clients()
+    for name in ("mosquitto_sub", "mosquitto_pub"):
+        program(name, "mosquitto-clients")
+    with contextlib.ExitStack() as opened:
+        progress.step("Starting two brokers and a gateway before each.")
+        state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-interop-")))
+        state.chmod(0o711)  # mosquitto, started by root, gives its rights up
+        doors = open_doors(opened, state)
+        outcomes = asyncio.run(compare(doors, clients, list(comparisons(clients)), progress.update))
+    rows = [outcome.row() for outcome in outcomes]
+    return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started, 1))
+
+
+def load_clients() -> dict[str, type[Peer]]:
+    try:
+        from tidegate_bench.interop.aiomqtt_peer import AiomqttPeer  # noqa: PLC0415
+        from tidegate_bench.interop.gmqtt_peer import GmqttPeer  # noqa: PLC0415
+        from tidegate_bench.interop.mosquitto_peer import MosquittoPeer  # noqa: PLC0415
+        from tidegate_bench.interop.paho_peer import PahoPeer  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"The MQTT client {error.name} is not installed: install it with 'pip install tidegate[dev]'."
+        ) from None
+    return {peer.KIND: peer for peer in (PahoPeer, AiomqttPeer, GmqttPeer, MosquittoPeer)}
+
+
+def open_doors(opened: contextlib.ExitStack, state: Path) -> dict[Side, Door]:
+    """The brokers' own doors, and the gateways'."""
+    doors: dict[Side, Door] = {}
+    for broker, start, versions in (("NATS", nats, (4, 5)), ("Mosquitto", mosquitto, (5,))):
+        place = state / broker.lower()
+        installation = opened.enter_context(start(place))
+        before = opened.enter_context(gateway(place, f"gateway-{broker.lower()}"))
+        for version in versions:
+            doors[Side(broker, version, through=False)] = _door(installation, installation.mqtt_addresses[0], version)
+            doors[Side(broker, version, through=True)] = _door(installation, before.address, version)
+    return doors
+
+
+def _door(installation: Installation, address: tuple[str, int], version: int) -> Door:
+    user, password = installation.mqtt_user, installation.mqtt_password
+    return Door(host=address[0], port=address[1], user=user, password=password, version=version)
+
+
+def comparisons(clients: Iterable[str]) -> Iterable[Comparison]:
+    """What has to be the same as what. MQTT 5 on NATS has no direct counterpart: it is held against MQTT 3.1.1 there,
+    and what only MQTT 5 knows against Mosquitto."""
+
+    def one(stack: str, client: str, behaviour: str, through: tuple[str, int], direct: tuple[str, int]) -> Comparison:
+        return Comparison(
+            stack,
+            Play(Side(*through, through=True), client, behaviour),
+            Play(Side(*direct, through=False), client, behaviour),
+        )
+
+    for client in clients:
+        for behaviour in COMMON:
+            yield one(ON_NATS, client, behaviour, _NATS_3, _NATS_3)
+            yield one(ON_MOSQUITTO, client, behaviour, _MOSQUITTO_5, _MOSQUITTO_5)
+            words_of_5 = (client, behaviour) in _IN_WORDS_OF_5
+            yield one(FIVE_ON_NATS, client, behaviour, _NATS_5, _MOSQUITTO_5 if words_of_5 else _NATS_3)
+        for behaviour in ONLY_5:
+            yield one(ON_MOSQUITTO, client, behaviour, _MOSQUITTO_5, _MOSQUITTO_5)
+            yield one(FIVE_ON_NATS, client, behaviour, _NATS_5, _MOSQUITTO_5)
+
+
+def left_out(item: Comparison) -> str:
+    """Why a comparison makes no sense, if it does not."""
+    behaviour = item.through.behaviour
+    if item.stack != FIVE_ON_NATS:
+        return ""
+    if behaviour in comparison.NOT_CARRIED:
+        return "not carried by a broker of MQTT 3.1.1 (docs/mqtt5.md)"
+    if behaviour in comparison.ABOUT_THE_SERVER:
+        return "the gateway speaks for itself where it ends MQTT 5 (docs/mqtt5.md)"
+    return ""
+
+
+async def compare(
+    doors: Doors, clients: Mapping[str, type[Peer]], wanted: Sequence[Comparison], tell: Callable[[str], None]
+) -> list[Outcome]:
+    """Play everything once; where the two sides differ, ask the broker itself again."""
+    turns = asyncio.Semaphore(AT_A_TIME)
+
+    async def play(item: Play) -> Result:
+        async with turns:
+            return await _play(Stage(clients[item.client], doors[item.side]), item.behaviour)
+
+    plays = dict.fromkeys(play for item in wanted if not left_out(item) for play in (item.direct, item.through))
+    done = 0
+
+    async def first(item: Play) -> tuple[Play, Result]:
+        nonlocal done
+        result = await play(item)
+        done += 1
+        side = f"{item.side.broker} {'through the gateway' if item.side.through else 'directly'}"
+        tell(f"{done} of {len(plays)} played: {item.client}, {item.behaviour}, {side}.")
+        return item, result
+
+    results = dict(await asyncio.gather(*(first(item) for item in plays)))
+    return list(await asyncio.gather(*(_outcome(item, results, play) for item in wanted)))
+
+
+async def _outcome(
+    item: Comparison, results: Mapping[Play, Result], play: Callable[[Play], Awaitable[Result]]
+) -> Outcome:
+    def outcome(same: bool | None, note: str) -> Outcome:
+        client, behaviour = item.through.client, item.through.behaviour
+        return Outcome(stack=item.stack, client=client, behaviour=behaviour, same=same, note=note)
+
+    if reason := left_out(item):
+        return outcome(None, reason)
+    direct, through = results[item.direct], results[item.through]
+    for result in (direct, through):
+        if isinstance(result, NotApplicableError):
+            return outcome(None, str(result))
+    assert not isinstance(direct, NotApplicableError)
+    assert not isinstance(through, NotApplicableError)
+    differ = item.direct.side.version != item.through.side.version
+    known = [direct]
+    while True:
+        same, note = comparison.judge(known, through, versions_differ=differ)
+        if same or len(known) == DIRECT_RUNS_MAX:
+            return outcome(same, note)
+        again = await play(item.direct)
+        assert not isinstance(again, NotApplicableError)
+        known.append(again)
+
+
+async def _play(stage: Stage, behaviour: str) -> Result:
+    script = COMMON.get(behaviour) or ONLY_5[behaviour]
+    try:
+        async with asyncio.timeout(PLAY_S_MAX), stage:
+            return await script(stage)
+    except NotApplicableError as reason:
+        return reason
+    except TimeoutError:
+        return {"ended": f"not within {PLAY_S_MAX:.0f} s"}
+    except Exception as error:  # whatever a client library raises is what was observed
+        return {"raised": f"{type(error).__name__}: {error}"}

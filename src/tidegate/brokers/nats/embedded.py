@@ -1,0 +1,340 @@
+"""The brokers that Tidegate brings along: one to three NATS servers with MQTT and a log, and the control bus.
+
+All of them listen on loopback only. Everything they know (credentials, ports, configuration, data, logs) is in
+one state directory that only its owner may read; a second start on the same directory finds it again.
+"""
+
+import contextlib
+import fcntl
+import os
+import random
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from tidegate.brokers.nats.ingest import await_login
+from tidegate.brokers.nats.opening import open_installation
+from tidegate.brokers.nats.server_config import (
+    CONTROL_USER,
+    DEVICE_USER,
+    HOST,
+    PIPELINE_USER,
+    NodePorts,
+    Passwords,
+    broker_config,
+    control_config,
+)
+from tidegate.brokers.nats.server_process import Server, Spawner, server_binary
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.model.errors import BrokerUnavailableError, UserError
+from tidegate.model.installation import FILE_NAME, Installation
+
+IDENTITY_FILE = "brokers.json"
+READY_S_MAX = 30.0
+# Below the range from which the kernel takes the ports of outgoing connections: a client that keeps dialling
+# a dead server's port could otherwise be given that very port, connect to itself, and block the server's return.
+FREE_PORTS = range(20_000, 32_000)
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What a state directory is, for as long as it exists. Ports may change, the rest may not."""
+
+    nodes: int
+    slices: int
+    passwords: Passwords
+    brokers: tuple[NodePorts, ...]
+    control: NodePorts
+
+
+class EmbeddedBrokers:
+    """Starts, ends and disturbs the servers of one state directory. Use it from one thread."""
+
+    def __init__(self, state_directory: Path, settings: BrokerSettings) -> None:
+        self._state = Path(state_directory).absolute()
+        self._settings = settings
+        self._spawner: Spawner | None = None
+        self._brokers: list[Server] = []
+        self._control: Server | None = None
+        self._lock: int | None = None
+        self.installation: Installation | None = None
+
+    def __enter__(self) -> "EmbeddedBrokers":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- all of it
+
+    def start(self) -> Installation:
+        """Everything up and every source active; only then are devices let in, and told where (the file saved here)."""
+        if self.installation is not None:
+            return self.installation
+        server_binary()
+        _make_private(self._state)
+        self._take_lock()
+        try:
+            identity = self._identity()
+            self._prepare(identity)
+            for server in self._all():
+                server.start()
+            self._wait_ready(self._all())
+            installation = self._installation(identity)
+            open_installation(installation)
+            self._let_devices_in(identity)
+            self.installation = installation
+            installation.save(self._state)
+        except BaseException:
+            self.stop()
+            raise
+        return self.installation
+
+    def stop(self) -> None:
+        """SIGTERM to all, wait, SIGKILL to whom that does not reach. Safe to call twice."""
+        servers = self._all()
+        for server in servers:
+            server.ask_to_stop()
+        for server in servers:
+            server.stop()
+        self._brokers, self._control = [], None
+        if self._spawner is not None:
+            self._spawner.close()
+            self._spawner = None
+        if self.installation is not None:
+            # Whoever reads the file finds a running installation or a sentence that none runs.
+            (self._state / FILE_NAME).unlink(missing_ok=True)
+            self.installation = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # -- disturbances, for tests of what survives them
+
+    def kill_node(self, index: int) -> None:
+        self._broker(index).kill()
+
+    def start_node(self, index: int, *, wait: bool = True) -> None:
+        """Start a node that was killed. Without a majority it cannot become ready: then do not wait."""
+        self._broker(index).start()
+        if wait:
+            self._wait_ready([self._broker(index)])
+
+    def kill_control(self) -> None:
+        assert self._control is not None
+        self._control.kill()
+
+    def start_control(self) -> None:
+        """Start the control bus that was killed."""
+        assert self._control is not None
+        self._control.start()
+        self._wait_ready([self._control])
+
+    def pause_node(self, index: int) -> None:
+        self._broker(index).signal(signal.SIGSTOP)
+
+    def resume_node(self, index: int) -> None:
+        self._broker(index).signal(signal.SIGCONT)
+
+    def kill_all(self) -> None:
+        """SIGKILL to every broker at once, as close together as signals go; the control bus stays."""
+        for server in self._brokers:
+            server.signal(signal.SIGKILL)
+        for server in self._brokers:
+            server.kill()
+
+    def start_all(self) -> None:
+        for server in self._brokers:
+            server.start()
+        self._wait_ready(self._brokers)
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes that run now, brokers first."""
+        return tuple(server.pid for server in self._all() if server.pid is not None)
+
+    @property
+    def store_directories(self) -> tuple[Path, ...]:
+        """Where each broker keeps its data: what a disk guard watches."""
+        return tuple(self._state / f"broker-{number + 1}" / "store" for number in range(self._settings.nodes))
+
+    # -- parts
+
+    def _all(self) -> list[Server]:
+        return [*self._brokers, *([self._control] if self._control is not None else [])]
+
+    def _broker(self, index: int) -> Server:
+        if not 0 <= index < len(self._brokers):
+            raise UserError(f"There is no broker {index}: {len(self._brokers)} run, counted from 0.")
+        return self._brokers[index]
+
+    def _wait_ready(self, servers: Iterable[Server]) -> None:
+        deadline = time.monotonic() + READY_S_MAX
+        for server in servers:
+            server.wait_ready(deadline)
+
+    def _take_lock(self) -> None:
+        """Two sets of servers on the same data would destroy it. The kernel frees the lock when we die."""
+        self._lock = os.open(self._state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self._lock = None
+            raise UserError(
+                f"Another Tidegate runs in {self._state}: stop it, or choose another directory with --state."
+            ) from None
+
+    def _identity(self) -> Identity:
+        """The one on disk with ports that are free now, or a new one."""
+        chosen = self._settings.mqtt_ports or (0,) * self._settings.nodes
+        for port in chosen:
+            if port and not is_free(port):
+                raise UserError(
+                    f"The MQTT port {port} on {HOST} is in use: stop the program that listens there, or "
+                    "choose another in the brokers' setting mqtt_ports (0 takes a free one)."
+                )
+        path = self._state / IDENTITY_FILE
+        before = self._read_identity(path)
+        taken = {port for port in chosen if port}
+        brokers = []
+        for index, mqtt in enumerate(chosen):
+            brokers.append(_settle(before.brokers[index] if before else None, mqtt, taken))
+        identity = Identity(
+            nodes=self._settings.nodes,
+            slices=self._settings.slices,
+            passwords=before.passwords if before else _new_passwords(),
+            brokers=tuple(brokers),
+            control=_settle(before.control if before else None, 0, taken),
+        )
+        write_private(path, msgspec.json.format(msgspec.json.encode(identity)))
+        return identity
+
+    def _read_identity(self, path: Path) -> Identity | None:
+        if not path.exists():
+            return None
+        try:
+            identity = msgspec.json.decode(path.read_bytes(), type=Identity)
+        except msgspec.DecodeError as error:
+            raise UserError(f"{path} is damaged ({error}): restore it, or choose another directory.") from None
+        for name in ("nodes", "slices"):
+            was, now = getattr(identity, name), getattr(self._settings, name)
+            if was != now:
+                raise UserError(
+                    f"The data in {self._state} was written with {name}: {was}, and {now} is asked for: "
+                    f"keep {was}, or choose another directory with --state."
+                )
+        return identity
+
+    def _prepare(self, identity: Identity) -> None:
+        """Configuration files, and the servers that will read them."""
+        spawner = self._spawner = Spawner()
+
+        def server(name: str, text: str, ports: NodePorts, *, cluster_size: int = 1) -> Server:
+            config = self._state / name / "nats.conf"
+            write_private(config, text.encode())
+            return Server(name, config, self._state / f"{name}.log", ports.monitor, spawner, cluster_size=cluster_size)
+
+        for index, ports in enumerate(identity.brokers):
+            store = self.store_directories[index]
+            _make_private(store)
+            text = self._broker_config(identity, index, devices_allowed=False)
+            self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
+        store = self._state / "control" / "store"
+        _make_private(store)
+        text = control_config(identity.control, identity.passwords, str(store))
+        self._control = server("control", text, identity.control)
+
+    def _broker_config(self, identity: Identity, index: int, *, devices_allowed: bool) -> str:
+        store = str(self.store_directories[index])
+        passwords = identity.passwords
+        return broker_config(index, identity.brokers, passwords, self._settings, store, devices_allowed=devices_allowed)
+
+    def _let_devices_in(self, identity: Identity) -> None:
+        for index, server in enumerate(self._brokers):
+            write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
+            server.signal(signal.SIGHUP)
+        deadline = time.monotonic() + READY_S_MAX
+        for ports in identity.brokers:
+            await_login([(HOST, ports.mqtt)], DEVICE_USER, identity.passwords.device, deadline)
+
+    def _installation(self, identity: Identity) -> Installation:
+        passwords = identity.passwords
+        return Installation(
+            control_urls=(f"nats://{CONTROL_USER}:{passwords.control}@{HOST}:{identity.control.client}",),
+            data_urls=tuple(
+                f"nats://{PIPELINE_USER}:{passwords.pipeline}@{HOST}:{ports.client}" for ports in identity.brokers
+            ),
+            mqtt_addresses=tuple((HOST, ports.mqtt) for ports in identity.brokers),
+            monitor_urls=tuple(f"http://{HOST}:{ports.monitor}" for ports in identity.brokers),
+            mqtt_user=DEVICE_USER,
+            mqtt_password=passwords.device,
+            slices=identity.slices,
+            tables=str(self._state / "tables"),
+        )
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now. Connections that linger after a close do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
+    """A node's ports: the chosen one, else those of last time that are still free, else new ones."""
+
+    def settle(last: int) -> int:
+        port = last if last and last not in taken and is_free(last) else free_port(taken)
+        taken.add(port)
+        return port
+
+    return NodePorts(
+        client=settle(before.client if before else 0),
+        monitor=settle(before.monitor if before else 0),
+        mqtt=mqtt or settle(before.mqtt if before else 0),
+        route=settle(before.route if before else 0),
+    )
+
+
+def free_port(taken: set[int]) -> int:
+    for port in random.SystemRandom().sample(FREE_PORTS, 200):
+        if port not in taken and is_free(port):
+            return port
+    raise BrokerUnavailableError(
+        f"No free port found on {HOST} between {FREE_PORTS.start} and {FREE_PORTS.stop}: end the programs that "
+        "hold them."
+    )
+
+
+def _new_passwords() -> Passwords:
+    return Passwords(**{name: secrets.token_urlsafe(24) for name in Passwords.__struct_fields__})
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise UserError(f"{directory} cannot be the brokers' directory ({error}): choose another.") from None
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Whole or not at all, and never readable by anybody else, not even for a moment."""
+    _make_private(path.parent)
+    partial = path.with_name(path.name + ".partial")
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    partial.replace(path)

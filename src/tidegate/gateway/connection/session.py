@@ -1,0 +1,329 @@
+"""One device's session as the gateway sees it: bytes of one side in, bytes for the other side out. No IO, no clock.
+
+Device and broker speak the same version of MQTT here. Everything passes unchanged except:
+
+* what concerns the advice topic, for which the gateway answers itself (``advised``);
+* behind an acknowledgement to a device that asked for it, the current advice is put in, once per revision. A device
+  that speaks MQTT 5 need not ask: it finds the advice as a property of the acknowledgement;
+* publishes that have to wait (``passing``): they and their acknowledgements come later. Meanwhile the gateway answers
+  the device's pings itself and pings the broker.
+
+``attention`` says that there is more to see to than the bytes that came back: an ``answer`` for the device, a
+``problem``, or publishes that wait.
+"""
+
+import msgspec
+
+from tidegate.gateway.connection.advised import AdviceFilters
+from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.passing import Passing
+from tidegate.gateway.connection.translation import ADVICE_PROPERTY
+from tidegate.gateway.shared.tally import ClassTally
+from tidegate.model.advice import ADVICE_TOPIC
+from tidegate.mqtt import packets, properties
+from tidegate.mqtt.acknowledgements import with_user_property
+from tidegate.mqtt.frames import FrameScanner, frames_of
+from tidegate.mqtt.violations import MALFORMED, Violation
+
+# A broker passes on what other clients were allowed to send, perhaps not through a gateway.
+_BROKER_PACKET_BYTES_MAX = 16 * 1024**2
+# Nobody who wants to know whether the gateway lives asks more often.
+PINGS_PER_S_MAX = 256
+RATE_TOO_HIGH = 0x96
+_FORBIDDEN = ADVICE_TOPIC.encode()
+_PINGREQ, _PINGRESP = b"\xc0\x00", b"\xd0\x00"
+
+
+def _bits(*kinds: int) -> int:
+    return sum(1 << (kind >> 4) for kind in kinds)
+
+
+_FILTERS = _bits(packets.SUBSCRIBE, packets.UNSUBSCRIBE)
+_ACKS = _bits(packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP)
+_SUBACKS = _bits(packets.SUBACK, packets.UNSUBACK)
+_PONG = _bits(packets.PINGRESP)
+# Packets for which a chunk is taken apart: the gateway has a say in them, or has to look closer.
+_APART = _FILTERS | _bits(packets.DISCONNECT)
+_APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
+
+
+class Session:
+    """``keep_alive_s`` and ``packet_bytes_max`` are what the device said of itself. ``news_bytes_max``: it takes advice
+    as a property, on packets of at most so many bytes.
+    """
+
+    def __init__(
+        self,
+        version: int,
+        limits: Limits,
+        advice: AdviceInForce,
+        passing: Passing,
+        *,
+        keep_alive_s: int = 0,
+        news_bytes_max: int = 0,
+        packet_bytes_max: int = _BROKER_PACKET_BYTES_MAX,
+    ) -> None:
+        self.problem = ""
+        self.code = 0  # of the problem, as MQTT 5 says it
+        self.answer = b""
+        self.attention = False
+        self.return_code: int | None = None  # of the broker's CONNACK, once it came
+        self.keep_alive_s: int | None = None  # where the broker says another than the device did
+        self.speaks_older = False  # the broker does not know MQTT 5
+        self.disconnected = False  # the device has said that it leaves
+        self.passing = passing
+        self._version = version
+        self._limits = limits
+        self._advice = advice
+        self._tally = passing.counters.tally
+        self._asked_keep_alive_s = keep_alive_s
+        self._packet_bytes_max = packet_bytes_max
+        self._news_bytes_max = news_bytes_max
+        self._own_class: ClassTally | None = None  # once it has published
+        self._device_frames = FrameScanner(
+            limits.packet_bytes_max, limits.topic_bytes_max, version, True, limits.properties_max, _FORBIDDEN
+        )
+        self._broker_frames = FrameScanner(_BROKER_PACKET_BYTES_MAX, version=version)
+        self._apart = _APART_V5 if version == 5 else _APART
+        self._filters = AdviceFilters(version)
+        self._revision = 0  # of the advice this device was sent last
+        self._own_pings = 0  # that the broker has not answered
+        self._pings = 0  # of the device, since the last look
+
+    # -- from the device
+
+    def from_device(self, chunk: bytes, now_s: float) -> bytes:
+        """What goes to the broker now."""
+        scanner, passing = self._device_frames, self.passing
+        data = scanner.scan(chunk)
+        self._tally.bytes_in += len(chunk)
+        publishes = scanner.publishes
+        if publishes and self._own_class is None:
+            self._join_class(data)
+        if scanner.problem:
+            self._fail(scanner.problem, scanner.code)
+        if scanner.pings:
+            self._count_pings(scanner.pings)
+        if scanner.kinds & self._apart or passing.hold.waiting or not passing.passes(scanner, now_s):
+            return self._taken_apart(data, now_s)
+        if publishes:
+            self._count(publishes)
+        return data
+
+    def released(self, now_s: float) -> bytes:
+        """What has waited long enough to go to the broker."""
+        released = self.passing.release(now_s)
+        self.answer += self.passing.take_answer()
+        self._count(sum(packet[0] & 0xF0 == packets.PUBLISH for packet in released))
+        return b"".join(released)
+
+    def ping(self) -> bytes:
+        """A ping of the gateway's own: the broker must not take a device for dead whose publishes wait here."""
+        self._own_pings += 1
+        return _PINGREQ
+
+    def look(self) -> None:
+        """Once a second: what a device may do so often in a second begins anew."""
+        self._pings = 0
+
+    def _count_pings(self, pings: int) -> None:
+        self._pings += pings
+        if self._pings > PINGS_PER_S_MAX:
+            self._fail("too many pings", RATE_TOO_HIGH)
+
+    def leave(self) -> None:
+        """The device is gone: its class has one less."""
+        if self._own_class is not None:
+            self._own_class.devices -= 1
+            self._own_class = None
+
+    def take_answer(self) -> bytes:
+        """What the gateway itself tells the device."""
+        answer, self.answer = self.answer, b""
+        self._tally.bytes_out += len(answer)
+        return answer
+
+    def _taken_apart(self, data: bytes, now_s: float) -> bytes:
+        parts, start, passing, publishes = [], 0, self.passing, 0
+        for first, body, end in frames_of(data):
+            packet, kind = data[start:end], first & 0xF0
+            start = end
+            if self.problem and kind != packets.PUBLISH:
+                continue  # what came whole before the fault was still said, but nothing is promised any more
+            if kind == packets.PUBLISH:
+                packet = passing.publish(packet, body - end + len(packet), now_s)
+                publishes += bool(packet)
+            elif passing.hold.waiting and kind == packets.PINGREQ:
+                self.answer += _PINGRESP
+                packet = b""
+            elif kind != packets.PINGREQ:
+                packet = self._judged(kind, first, packet, data[body:end], now_s)
+            parts.append(packet)
+        if publishes:
+            self._count(publishes)
+        self.answer += passing.take_answer()
+        self.attention = bool(self.attention or self.answer or passing.hold.waiting)
+        return b"".join(parts)
+
+    def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
+        """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
+        if kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
+            try:
+                return self._without_advice_filter(self._parsed(first, body), packet)
+            except Violation as violation:
+                self._fail("malformed SUBSCRIBE or UNSUBSCRIBE", violation.code)
+                return b""
+        if self._version == 5 and len(body) > 2:
+            try:
+                self._parsed(first, body)
+            except Violation as violation:
+                self._fail("malformed packet" if violation.code == MALFORMED else "protocol error", violation.code)
+                return b""
+        if kind == packets.DISCONNECT:
+            self.disconnected = True
+            if self.passing.hold.waiting:
+                self.passing.hold.push_control(packet, now_s)
+                return b""
+        return packet
+
+    def _parsed(self, first: int, body: bytes) -> packets.Packet:
+        return packets.parse(first, body, self._version, properties_max=self._limits.properties_max)
+
+    def _without_advice_filter(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
+        subscribed = self._filters.subscribed
+        found = self._filters.taken_out(packet)
+        if found is None:
+            return as_it_came
+        if self._filters.problem:
+            self._fail(self._filters.problem, 0x97)
+        if self._filters.subscribed != subscribed or isinstance(packet, packets.Subscribe):
+            self._revision = 0
+        forward, answer = found
+        self.answer += answer
+        return forward
+
+    def _join_class(self, data: bytes) -> None:
+        """A device is of the class of its first publish, whatever it publishes later."""
+        body, end = next((body, end) for first, body, end in frames_of(data) if first & 0xF0 == packets.PUBLISH)
+        self._own_class = self.passing.join(packets.text_at(data[body:end], 0) or b"")
+        self._own_class.devices += 1
+
+    def _count(self, publishes: int) -> None:
+        """Publishes go on to the broker. What waits has not arrived yet."""
+        self._tally.publishes += publishes
+        if self._own_class is not None:
+            self._own_class.publishes += publishes
+
+    # -- from the broker
+
+    def from_broker(self, chunk: bytes) -> bytes:
+        """What goes to the device."""
+        scanner, tally = self._broker_frames, self._tally
+        data = scanner.scan(chunk)
+        if self.return_code is None and data:
+            data = self._connected(data)
+        acknowledged, kinds = scanner.acknowledged, scanner.kinds
+        tally.acknowledged += acknowledged
+        if kinds & _SUBACKS and self._filters.expects:
+            data = self._with_advice_codes(data)
+        if kinds & _PONG and self._own_pings:
+            data = self._without_own_pongs(data)
+        if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
+            data = self._with_advice(data)
+        if scanner.problem:
+            self._fail("broken by the broker", 0x80)
+        tally.bytes_out += len(data)
+        return data
+
+    def news(self) -> bytes:
+        """The advice for a device that has not asked for it, if there is any that it has not been told."""
+        if self._filters.subscribed or not self._news_bytes_max or self._revision == self._advice.revision:
+            return b""
+        document = self._advice.document()
+        # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
+        self._revision = self._advice.revision
+        self._tally.advised += bool(document)
+        return document
+
+    def _connected(self, data: bytes) -> bytes:
+        first, body, end = frames_of(data)[0]
+        if self._version == 5 and end - body == 2:
+            self.speaks_older, self.return_code = True, data[body + 1]
+            return data
+        try:
+            answer = packets.parse(first, data[body:end], self._version, properties_max=65_535)
+        except Violation:
+            answer = None
+        if not isinstance(answer, packets.Connack):
+            self._fail("broken by the broker", 0x80)
+            return b""
+        self.return_code = answer.code
+        if self._version < 5 or answer.code:
+            return data
+        said_s = answer.properties.values.get(properties.SERVER_KEEP_ALIVE)
+        self.keep_alive_s = said_s if isinstance(said_s, int) else None
+        return self._capped(answer, data, end)
+
+    def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
+        """With the keep-alive that a device of MQTT 5 is told, where it may be no longer than that."""
+        most_s = self._limits.keep_alive_s_max
+        said_s = self._asked_keep_alive_s if self.keep_alive_s is None else self.keep_alive_s
+        if most_s >= 65_535 or 0 < said_s <= most_s:
+            return data
+        self.keep_alive_s = most_s
+        values = {**answer.properties.values, properties.SERVER_KEEP_ALIVE: most_s}
+        told = msgspec.structs.replace(answer.properties, values=values)
+        return packets.encode(msgspec.structs.replace(answer, properties=told), 5) + data[end:]
+
+    def _with_advice(self, data: bytes) -> bytes:
+        if self._filters.subscribed:
+            packet = self._advice.packet(self._version)
+            if len(packet) > self._packet_bytes_max:
+                packet = b""
+            self._revision = self._advice.revision
+            self._tally.advised += bool(packet)
+            return data + packet
+        if self._version < 5:
+            return data
+        parts, start = [], 0
+        for first, _, end in frames_of(data):
+            packet = data[start:end]
+            start = end
+            if first & 0xF0 in (packets.PUBACK, packets.PUBCOMP) and (document := self.news()):
+                packet = self._with_property(packet, document)
+            parts.append(packet)
+        return b"".join(parts)
+
+    def _with_property(self, packet: bytes, document: bytes) -> bytes:
+        try:
+            advised = with_user_property(packet, ADVICE_PROPERTY, document)
+        except Violation:
+            self._fail("broken by the broker", 0x80)
+            return packet
+        return advised if len(advised) <= self._news_bytes_max else packet
+
+    def _with_advice_codes(self, data: bytes) -> bytes:
+        parts, start = [], 0
+        for first, body, end in frames_of(data):
+            packet = data[start:end]
+            start = end
+            if first & 0xF0 in (packets.SUBACK, packets.UNSUBACK):
+                packet = self._filters.put_back(first, packet, data[body:end])
+            parts.append(packet)
+        return b"".join(parts)
+
+    def _without_own_pongs(self, data: bytes) -> bytes:
+        parts, start = [], 0
+        for first, _, end in frames_of(data):
+            if first & 0xF0 == packets.PINGRESP and self._own_pings:
+                self._own_pings -= 1
+            else:
+                parts.append(data[start:end])
+            start = end
+        return b"".join(parts)
+
+    def _fail(self, problem: str, code: int) -> None:
+        if not self.problem:
+            self.problem, self.code = problem, code
+        self.attention = True

@@ -1,1 +1,0 @@
-"""MQTT without IO: bytes in, frames and values out."""

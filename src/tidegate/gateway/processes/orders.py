@@ -1,0 +1,24 @@
+"""What a supervisor tells a process that it starts: on its standard input, because passwords are in it."""
+
+import msgspec
+
+from tidegate.gateway.layers.listener import Listener
+from tidegate.gateway.settings import GatewaySettings
+from tidegate.gateway.shared.peers import MailboxFds
+from tidegate.model.classes import DeviceClass
+from tidegate.model.installation import Installation
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """Files are named by their numbers, which a process inherits."""
+
+    supervisor_pid: int
+    installation: Installation
+    settings: GatewaySettings
+    classes: tuple[DeviceClass, ...]
+    slot: int  # its row in the shared memory
+    door: int  # which of the doors it keeps
+    memory: int
+    mailboxes: tuple[MailboxFds, ...]  # of each slot
+    listeners: tuple[Listener, ...]
+    doors: tuple[tuple[int, ...], ...]  # of each door the listening sockets, in the listeners' order

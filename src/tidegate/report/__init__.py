@@ -1,0 +1,1 @@
+"""What people and other programs are told: tables, JSON, progress, colours."""

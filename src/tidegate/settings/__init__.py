@@ -1,0 +1,1 @@
+"""Every setting there is, and how a mistake in one is said."""
