@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate.pipeline.tables.identities as identities
-from tidegate.pipeline.tables.identities import Run, Seen
+from tidegate.pipeline.tables.identities import Run, KnownIdentities
 
 run = st.builds(
     lambda device, boot, low, length: Run(device, boot, low, low + length),
@@ -22,7 +22,7 @@ def members(runs: list[Run]) -> set[tuple[str, int, int]]:
 
 @given(st.lists(run, max_size=60))
 def test_known_and_doubtful_cover_exactly_what_a_set_would_have(runs: list[Run]) -> None:
-    seen, truth = Seen(), set()
+    seen, truth = KnownIdentities(), set()
     for one in runs:
         verdict = seen.add(one)
         repeated = members([one]) & truth
@@ -34,17 +34,17 @@ def test_known_and_doubtful_cover_exactly_what_a_set_would_have(runs: list[Run])
 
 @given(st.lists(run, max_size=60), st.lists(run, max_size=20))
 def test_a_snapshot_answers_as_the_original_does(before: list[Run], after: list[Run]) -> None:
-    original = Seen()
+    original = KnownIdentities()
     for one in before:
         original.add(one)
-    restored = Seen.restore(original.snapshot())
+    restored = KnownIdentities.restore(original.snapshot())
     for one in after:
         assert restored.add(one) == original.add(one)
 
 
 def test_forgotten_parts_are_doubtful_never_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identities, "INTERVALS_MAX", 2)
-    seen = Seen()
+    seen = KnownIdentities()
     for low in (0, 10, 20, 30):
         assert seen.add(Run("d", 1, low, low)) == ([], [])
     assert seen.add(Run("d", 1, 0, 0)).doubtful == [Run("d", 1, 0, 0)]
@@ -52,7 +52,7 @@ def test_forgotten_parts_are_doubtful_never_new(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_boots_beyond_the_remembered_ones_are_doubtful() -> None:
-    seen = Seen()
+    seen = KnownIdentities()
     for boot in range(1, identities.BOOTS_MAX + 2):
         seen.add(Run("d", boot, 0, 5))
     assert seen.add(Run("d", 1, 3, 4)).doubtful == [Run("d", 1, 3, 4)]

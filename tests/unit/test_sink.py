@@ -171,6 +171,6 @@ def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: py
     bench.restart(2)
     bench.sink._owned = lambda: {0: 2, 1: 2}
     bench.sink._load_ahead()
-    monkeypatch.setattr("tidegate.pipeline.tables.sink.load_seen", lambda *_: pytest.fail("loaded twice"))
+    monkeypatch.setattr("tidegate.pipeline.tables.sink.load_known", lambda *_: pytest.fail("loaded twice"))
     bench.write(0, 2, [reading(2), reading(3)])
     assert bench.sequences() == [1, 2, 3]

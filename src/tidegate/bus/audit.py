@@ -5,38 +5,36 @@ Only decisions enter it, and a decision holds measured values, rules and actions
 
 import msgspec
 
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import AUDIT
 from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask, ask_all
-from tidegate.bus.wire import Wire
 from tidegate.model.decisions import Decision
 from tidegate.model.errors import BrokerUnavailableError
 
-STREAM = "AUDIT"
-DECISIONS_MAX = 100_000
-
 
 class AuditLog:
-    """Belongs to the thread of its wire."""
+    """Belongs to the thread of its bus."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, bus: Bus) -> None:
+        self._wire = bus.wire
 
     def create(self) -> None:
-        """Make the stream unless it is there. Whoever acts calls this; who only reads need not."""
+        """Make the stream unless it is there. Whoever acts calls this; a reader need not."""
         config = {
-            "name": STREAM,
-            "subjects": ["audit.>"],
+            "name": AUDIT.stream,
+            "subjects": [f"{AUDIT.subject}.>"],
             "storage": "file",
             "retention": "limits",
-            "max_msgs": DECISIONS_MAX,
+            "max_msgs": AUDIT.records_max,
             "discard": "old",
             "deny_delete": True,
             "deny_purge": True,
             "allow_direct": True,
         }
-        ask(self._wire, f"STREAM.CREATE.{STREAM}", config)
+        ask(self._wire, f"STREAM.CREATE.{AUDIT.stream}", config)
 
     def append(self, decision: Decision) -> None:
-        answer = self._wire.request(f"audit.{decision.action.kind}", msgspec.json.encode(decision))
+        answer = self._wire.request(f"{AUDIT.subject}.{decision.action.kind}", msgspec.json.encode(decision))
         if answer.status is not None or b'"error"' in answer.payload:
             said = answer.payload.decode(errors="replace") or f"status {answer.status}"
             raise BrokerUnavailableError(f"The audit log did not take a decision ({said}): see the control bus's log.")
@@ -44,13 +42,13 @@ class AuditLog:
     def last_sequence(self) -> int:
         """0 while there is no log: nothing has been decided yet."""
         tolerated = frozenset({STREAM_NOT_FOUND})
-        reply = ask_all(self._wire, [(f"STREAM.INFO.{STREAM}", None)], tolerated=tolerated)[0]
+        reply = ask_all(self._wire, [(f"STREAM.INFO.{AUDIT.stream}", None)], tolerated=tolerated)[0]
         return int(reply["state"]["last_seq"]) if "state" in reply else 0
 
     def last(self, count: int) -> tuple[Decision, ...]:
         """The newest decisions, oldest first."""
         end = self.last_sequence()
         asked = range(max(1, end - count + 1), end + 1)
-        subject = f"{API}.DIRECT.GET.{STREAM}"
+        subject = f"{API}.DIRECT.GET.{AUDIT.stream}"
         frames = self._wire.requests([(subject, msgspec.json.encode({"seq": sequence})) for sequence in asked])
-        return tuple(msgspec.json.decode(frame.payload, type=Decision) for frame in frames if frame.status is None)
+        return tuple(msgspec.json.decode(frame.payload, type=AUDIT.type) for frame in frames if frame.status is None)

@@ -1,4 +1,4 @@
-"""Named documents of the shared knowledge, kept current for an asyncio program.
+"""Documents of the control bus, kept current for an asyncio program.
 
 A message on a document's subject is only a nudge: its sender may have lost a compare-and-set, so the value is always
 read from the store itself. It is also read every few seconds, because a nudge can be lost. While the bus is away the
@@ -7,25 +7,35 @@ last known values stay, and the connection is tried for ever.
 
 import asyncio
 import contextlib
-import json
-import math
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from tidegate.bus.knowledge import BUCKET, Entry
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.bus import key_value
+from tidegate.bus.documents import Document
+from tidegate.bus.key_value import Answer, Entry, Request
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 
 REREAD_S = 3.0
 REQUEST_TIMEOUT_S = 2.0
 RECONNECT_S = 0.5
-_STREAM = f"KV_{BUCKET}"
-_PREFIX = f"$KV.{BUCKET}."
 
-# Key, value (None: there is none any more), revision. Called in the event loop, once per change.
-Changed = Callable[[str, bytes | None, int], None]
+T = TypeVar("T")
+# Document, value (None: there is none any more), revision. Called in the event loop, once per change.
+Changed = Callable[[Document[Any], Any, int], None]
+# A document that cannot be read, once per change.
+Damaged = Callable[[DamagedDocumentError], None]
+
+
+def _ignore_value(_document: Document[Any], _value: Any, _revision: int) -> None:
+    """For a program that only speaks on the bus."""
+
+
+def _ignore_damage(_error: DamagedDocumentError) -> None:
+    """For a program that watches nothing."""
 
 
 class Watcher:
@@ -34,15 +44,16 @@ class Watcher:
     def __init__(
         self,
         urls: Sequence[str],
-        keys: Sequence[str],
-        changed: Changed,
+        documents: Sequence[Document[Any]] = (),
+        changed: Changed = _ignore_value,
+        damaged: Damaged = _ignore_damage,
         *,
         name: str,
         reread_s: float = REREAD_S,
     ) -> None:
         self._urls = list(urls)
-        self._keys = tuple(keys)
-        self._changed = changed
+        self._documents = tuple(documents)
+        self._changed, self._damaged = changed, damaged
         self._name = name
         self._reread_s = reread_s
         self._client = Client()
@@ -74,42 +85,37 @@ class Watcher:
             return False
         return True
 
-    async def get(self, key: str) -> Entry | None:
-        answer = await self._request(f"$JS.API.DIRECT.GET.{_STREAM}.{_PREFIX}{key}", b"", key)
-        headers = answer.headers or {}
-        if headers.get("Status") == "404" or "KV-Operation" in headers:
-            return None
-        if "Nats-Sequence" not in headers:
-            raise BrokerUnavailableError(
-                f"The control bus did not give {key}: {headers.get('Description', 'no value')}."
-            )
-        return Entry(answer.data, int(headers["Nats-Sequence"]))
-
-    async def put(self, key: str, value: bytes, *, lease_s: float | None = None) -> int:
+    async def put(self, document: Document[T], value: T, name: str = "", *, lease_s: float | None = None) -> int:
         """Store and return the new revision. With a lease the document vanishes unless it is put again in time."""
-        headers = {"Nats-TTL": f"{math.ceil(lease_s)}s"} if lease_s is not None else None
-        answer = json.loads((await self._request(f"{_PREFIX}{key}", value, key, headers)).data)
-        if "error" in answer:
-            raise BrokerUnavailableError(f"The control bus did not take {key}: {answer['error']['description']}.")
-        return int(answer["seq"])
+        key = document.key_of(name)
+        request = key_value.to_put(key, document.encode(value), revision=None, lease_s=lease_s)
+        revision = key_value.put(key, await self._ask(request, key))
+        assert revision is not None, "without an expected revision there is none to differ from"
+        return revision
 
-    async def _request(self, subject: str, data: bytes, key: str, headers: dict[str, str] | None = None) -> Msg:
+    async def _get(self, key: str) -> Entry | None:
+        return key_value.got(key, await self._ask(key_value.to_get(key), key))
+
+    async def _ask(self, request: Request, key: str) -> Answer:
         if not self.connected:
-            raise BrokerUnavailableError(f"The control bus is away: {key} waits until it is back.")
+            raise BrokerUnavailableError(f"The control bus is away: {key} waits until it is back.", where=key)
         try:
-            return await self._client.request(subject, data, timeout=REQUEST_TIMEOUT_S, headers=headers)
+            answer = await self._client.request(
+                request.subject, request.payload, timeout=REQUEST_TIMEOUT_S, headers=request.headers
+            )
         except (NatsError, OSError, TimeoutError) as error:
-            raise BrokerUnavailableError(f"The control bus did not answer for {key}: {error}.") from None
+            raise BrokerUnavailableError(f"The control bus did not answer for {key}: {error}.", where=key) from None
+        return Answer(answer.headers or {}, answer.data)
 
     async def _watch(self) -> None:
         await self._connect()
-        for key in self._keys:
-            await self._client.subscribe(f"{_PREFIX}{key}", cb=self._nudge)
+        for document in self._documents:
+            await self._client.subscribe(key_value.subject_of(document.key_of()), cb=self._nudge)
         while True:
             self._nudged.clear()
             with contextlib.suppress(BrokerUnavailableError):
-                for key in self._keys:
-                    self._compare(key, await self.get(key))
+                for document in self._documents:
+                    self._compare(document, await self._get(document.key_of()))
                 self._known.set()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._nudged.wait(), self._reread_s)
@@ -120,7 +126,7 @@ class Watcher:
                 await self._client.connect(
                     self._urls,
                     name=self._name,
-                    error_cb=_ignore,
+                    error_cb=_ignore_error,
                     reconnected_cb=self._nudge,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=RECONNECT_S,  # type: ignore[arg-type]
@@ -133,12 +139,18 @@ class Watcher:
     async def _nudge(self, *_: Msg) -> None:
         self._nudged.set()
 
-    def _compare(self, key: str, entry: Entry | None) -> None:
+    def _compare(self, document: Document[Any], entry: Entry | None) -> None:
         revision = entry.revision if entry is not None else 0
-        if self._revisions.get(key) != revision:
-            self._revisions[key] = revision
-            self._changed(key, entry.value if entry is not None else None, revision)
+        if self._revisions.get(document.key) == revision:
+            return
+        self._revisions[document.key] = revision
+        try:
+            value = None if entry is None else document.decode(entry.value)
+        except DamagedDocumentError as error:
+            self._damaged(error)
+        else:
+            self._changed(document, value, revision)
 
 
-async def _ignore(_: Exception) -> None:
+async def _ignore_error(_: Exception) -> None:
     """An error of the connection ends in a reconnect, and a request that failed raises by itself."""

@@ -44,6 +44,16 @@ class Frame(NamedTuple):
         found = STATUS.match(self.headers)
         return int(found.group(1)) if found and found.group(1) else None
 
+    def fields(self) -> dict[str, str]:
+        """The headers by name; a status and its words as ``Status`` and ``Description``, as other clients have them."""
+        first, *lines = self.headers.decode(errors="replace").split("\r\n")
+        pairs = (line.partition(":") for line in lines if line)
+        found = {name: value.strip() for name, _, value in pairs}
+        status, _, words = first.removeprefix("NATS/1.0").strip().partition(" ")
+        if status:
+            found |= {"Status": status, "Description": words}
+        return found
+
 
 class Wire:
     """One connection. Not for sharing between threads."""

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
 from tidegate.controller.server import Controller
-from tidegate.model.installation import Installation
 from tidegate.settings.tree import load, with_options
 from tidegate.web.settings import WebSettings
 
@@ -36,7 +36,7 @@ def run(
     """
     settings = load(config)
     chosen = with_options(settings.controller, {"name": name})
-    installation = Installation.load(state)
+    installation = load_installation(state)
     controller = Controller(installation, chosen, classes=settings.classes, title=state.resolve().name, say=_say)
     parts: list[Part] = [controller.run]
     if installation.token or web_port is not None:

@@ -8,13 +8,13 @@ import msgspec
 import typer
 
 from tidegate.bus.audit import AuditLog
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import MODE
+from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
-from tidegate.controller.acting import read_mode, write_mode
+from tidegate.controller.acting import write_mode
 from tidegate.model.decisions import Decision, Mode
-from tidegate.model.errors import BrokerUnavailableError
-from tidegate.model.installation import Installation
+from tidegate.model.errors import DamagedDocumentError
 from tidegate.report.report import show
 
 
@@ -30,8 +30,8 @@ def explain(
       tidegate explain
       tidegate explain --last 3 --json
     """
-    with Wire(Installation.load(state).control_urls) as wire:
-        decisions = AuditLog(wire).last(last)
+    with Bus(load_installation(state).control_urls) as bus:
+        decisions = AuditLog(bus).last(last)
     if as_json:
         typer.echo(msgspec.json.encode({"decisions": decisions}))
         return
@@ -64,14 +64,13 @@ def release(state: State = STATE) -> None:
 
 
 def _change_mode(state: State, change: Callable[[Mode], Mode]) -> Mode:
-    with Wire(Installation.load(state).control_urls) as wire:
-        knowledge = Knowledge(wire)
+    with Bus(load_installation(state).control_urls) as bus:
         try:
-            mode = read_mode(knowledge)
-        except BrokerUnavailableError:
-            mode = Mode()  # a damaged document is written anew; a bus that is away refuses the next step too
+            mode = bus.get(MODE) or Mode()
+        except DamagedDocumentError:
+            mode = Mode()  # it is written anew
         mode = change(mode)
-        write_mode(knowledge, mode)
+        write_mode(bus, mode)
     return mode
 
 

@@ -16,6 +16,7 @@ import msgspec
 import typer
 import uvloop
 
+from tidegate.bus.installation import load_installation
 from tidegate.cli.ledger import ACKS
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.devices import boots
@@ -25,7 +26,6 @@ from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.simulation import Progress, Simulation, SimulationPlan, Summary
 from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
 
 # Files that a process needs beside one connection per device.
 _OTHER_FILES = 100
@@ -74,7 +74,7 @@ def run(
     chosen = _pattern(pattern, devices, seconds)
     mix = Mix(classes=() if classes is None else parse_classes(classes), event_driven=event_driven, seed=seed)
     _allow_files(chosen.devices_max)
-    installation = Installation.load(state)
+    installation = load_installation(state)
     directory = acks if acks is not None else state / ACKS
     with AckFile(directory / f"{prefix}{SUFFIX}") as file:
         boot = boots.next_boot(file.path.with_suffix(boots.SUFFIX), time.time())

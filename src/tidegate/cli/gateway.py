@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
 from tidegate.gateway.settings import GatewaySettings
@@ -39,7 +40,7 @@ def run(
     settings = load(config)
     options = {"name": name, "port": port, "http_port": http_port, "processes": processes}
     chosen = with_options(settings.gateway, options)
-    installation = Installation.load(state)
+    installation = load_installation(state)
     _allow_open_files()
     asyncio.run(_serve(installation, chosen, settings.classes, ends_with_parent))
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
 from tidegate.report.report import Check, Progress, Report, everything_else_to_stderr, print_report
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check(
     if not directory.is_dir():
         raise UserError(f"No directory {directory}: name the directory of the acknowledgement files with --acks.")
     with everything_else_to_stderr(), Progress("ledger") as progress:
-        verdict = _compare(Path(Installation.load(state).tables), directory, progress)
+        verdict = _compare(Path(load_installation(state).tables), directory, progress)
     report = report_of(verdict, time.monotonic() - started_s)
     print_report(report, as_json=as_json)
     raise typer.Exit(report.exit_status)

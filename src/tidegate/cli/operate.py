@@ -2,21 +2,25 @@
 
 import json
 import time
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from tidegate.brokers.nats.ingest import measure
+from tidegate.brokers.opening import open_log
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import PROGRESS
+from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
+from tidegate.model.progress import NodeProgress
 
 MOVE_S_MAX = 30.0
 
@@ -29,16 +33,17 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
       tidegate status
       tidegate status --json
     """
-    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
+    from tidegate.pipeline.sources.slices import address_of_log  # noqa: PLC0415 - slow to import
+    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415
 
-    installation = Installation.load(state)
+    installation = load_installation(state)
     tables = Tables(Path(installation.tables))
     committed = {slice_: tables.readings.position(slice_).offset for slice_ in range(installation.slices)}
-    with Wire(installation.control_urls) as control, Wire(installation.data_urls) as data:
-        assignments = Assignments(Knowledge(control), installation.slices)
-        backlog = measure(data, installation.slices, committed)
+    with Bus(installation.control_urls) as bus, closing(open_log(address_of_log(installation))) as log:
+        assignments = Assignments(bus, installation.slices)
+        backlog = log.backlog(committed)
         holds = assignments.current().holds
-        nodes = {name: json.loads(assignments.progress(name) or b"{}") for name in assignments.alive()}
+        nodes = {name: bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False) for name in assignments.alive()}
     if as_json:
         typer.echo(json.dumps(_document(backlog, holds, nodes)))
         return
@@ -46,23 +51,22 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
     console.print(sentence(backlog, nodes))
     table = Table("slice", "node", "epoch", "committed", "waiting", "age of data", box=None)
     for one, hold in zip(backlog.slices, holds, strict=True):
-        age = "-" if one.head_age_s is None else f"{one.head_age_s:.1f} s"
+        age = f"{one.head_age_s:.1f} s" if one.waiting else "-"
         owner = f"{hold.owner or 'none'}{f' → {hold.taker}' if hold.taker else ''}"
         table.add_row(str(one.slice), owner, str(hold.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
     console.print(table)
 
 
-def sentence(backlog: Backlog, nodes: dict[str, Any]) -> str:
+def sentence(backlog: Backlog, nodes: Mapping[str, NodeProgress]) -> str:
     """One sentence of state, then what is wrong."""
-    age_s = backlog.head_age_s
-    freshness = "Data is up to date" if age_s is None else f"Data is {age_s:.1f} s old"
+    freshness = f"Data is {backlog.head_age_s:.1f} s old" if backlog.waiting else "Data is up to date"
     lines = [f"{freshness}: {backlog.waiting:,} readings wait, {len(nodes)} processing node(s) run."]
     lines += [f"ALARM: {alarm}" for alarm in backlog.alarms]
-    lines += [f"Node {name}: {doc['problem']}" for name, doc in nodes.items() if doc.get("problem")]
+    lines += [f"Node {name}: {node.problem}" for name, node in nodes.items() if node.problem]
     return "\n".join(lines)
 
 
-def _document(backlog: Backlog, holds: Any, nodes: dict[str, Any]) -> dict[str, Any]:
+def _document(backlog: Backlog, holds: Any, nodes: Mapping[str, NodeProgress]) -> dict[str, Any]:
     slices = [
         {"slice": one.slice, "node": hold.owner, "taker": hold.taker, "epoch": hold.epoch, "committed": one.committed}
         | {"waiting": one.waiting, "age_s": one.head_age_s}
@@ -74,7 +78,7 @@ def _document(backlog: Backlog, holds: Any, nodes: dict[str, Any]) -> dict[str, 
         "upstream_waiting": backlog.upstream_waiting,
         "alarms": list(backlog.alarms),
         "slices": slices,
-        "nodes": nodes,
+        "nodes": msgspec.to_builtins(nodes, str_keys=True),
     }
 
 
@@ -89,9 +93,9 @@ def move(
     Example:
       tidegate move 3 --to node-2
     """
-    installation = Installation.load(state)
-    with Wire(installation.control_urls) as control:
-        assignments = Assignments(Knowledge(control), installation.slices)
+    installation = load_installation(state)
+    with Bus(installation.control_urls) as bus:
+        assignments = Assignments(bus, installation.slices)
         started = time.monotonic()
         refusal = assignments.move(slice_, to)
         if refusal is not None:
@@ -116,7 +120,7 @@ def compact(state: State = STATE) -> None:
     """
     from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
 
-    tables = Tables(Path(Installation.load(state).tables))
+    tables = Tables(Path(load_installation(state).tables))
     for table in (tables.readings, tables.means, tables.rejected):
         before, after, removed = table.compact()
         typer.echo(f"{table.name}: {before} files are {after} now, {removed} orphans removed.")

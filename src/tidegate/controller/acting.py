@@ -8,20 +8,17 @@ import contextlib
 import time
 from collections.abc import Sequence
 
-import msgspec
-
 from tidegate.bus.audit import AuditLog
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.leader import LeaderLease
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import LOOP_STATE, MODE
+from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
 from tidegate.loop.machine import LoopState
 from tidegate.loop.planner import Proposal
-from tidegate.model.decisions import MODE_KEY, Decision, Mode
-from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.errors import DamagedDocumentError, TidegateError, UserError
 from tidegate.model.view import DECISIONS_SHOWN
 
-STATE_KEY = "policy.send_rate"
 SEND_RATE_MODES = ("acting", "shadow", "off")
 
 
@@ -29,39 +26,36 @@ class NotLeadingError(TidegateError):
     """The lease may have run out: nothing more may be carried out."""
 
 
-class Bus:
+class Acting:
     """Belongs to one thread, but for ``lease.may_act`` and ``lease.leader``."""
 
     def __init__(self, urls: Sequence[str], name: str, lease_s: float) -> None:
         # An answer that takes longer than this would come when the lease has no margin left.
-        self._wire = Wire(urls, timeout_s=lease_s / 3, name=name)
+        self._bus = Bus(urls, timeout_s=lease_s / 3, name=name)
         self._name = name
-        self._knowledge = Knowledge(self._wire)
-        self._executors = Executors(self._knowledge)
+        self._executors = Executors(self._bus)
         self._stored: LoopState | None = None
         self._decisions: tuple[Decision, ...] = ()
         self._decisions_upto = 0
-        self.audit = AuditLog(self._wire)
-        self.lease = LeaderLease(self._knowledge, name, lease_s)
+        self.audit = AuditLog(self._bus)
+        self.lease = LeaderLease(self._bus, name, lease_s)
 
     def close(self) -> None:
         self.lease.end()
-        self._wire.close()
+        self._bus.close()
 
     # -- what others wrote
 
     def mode(self) -> Mode:
-        return read_mode(self._knowledge)
+        return self._bus.get(MODE) or Mode()
 
     def write_mode(self, mode: Mode) -> None:
-        write_mode(self._knowledge, mode)
+        write_mode(self._bus, mode)
 
     def state(self) -> LoopState:
         """What the leader, or the last one, knew; the beginning where that cannot be read."""
-        entry = self._knowledge.get(STATE_KEY)
-        with contextlib.suppress(msgspec.DecodeError):
-            if entry is not None:
-                return msgspec.json.decode(entry.value, type=LoopState)
+        with contextlib.suppress(DamagedDocumentError):
+            return self._bus.get(LOOP_STATE) or LoopState()
         return LoopState()
 
     def decisions(self) -> tuple[Decision, ...]:
@@ -96,7 +90,7 @@ class Bus:
                     written.append(decision)
         if state != self._stored:
             self._check_lease()
-            self._knowledge.put(STATE_KEY, msgspec.json.encode(state))
+            self._bus.put(LOOP_STATE, state)
             self._stored = state
         return written
 
@@ -105,19 +99,7 @@ class Bus:
             raise NotLeadingError(f"{self._name} does not lead at the moment: another controller acts.")
 
 
-def read_mode(knowledge: Knowledge) -> Mode:
-    entry = knowledge.get(MODE_KEY)
-    if entry is None:
-        return Mode()
-    try:
-        return msgspec.json.decode(entry.value, type=Mode)
-    except msgspec.DecodeError as error:
-        raise BrokerUnavailableError(
-            f"The document {MODE_KEY!r} on the control bus is damaged ({error}): 'tidegate release' writes it anew."
-        ) from None
-
-
-def write_mode(knowledge: Knowledge, mode: Mode) -> None:
+def write_mode(bus: Bus, mode: Mode) -> None:
     if mode.send_rate not in SEND_RATE_MODES:
         raise UserError(f"There is no mode {mode.send_rate!r}: choose one of {', '.join(SEND_RATE_MODES)}.")
-    knowledge.put(MODE_KEY, msgspec.json.encode(mode))
+    bus.put(MODE, mode)

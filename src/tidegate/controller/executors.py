@@ -5,19 +5,20 @@ from typing import Any
 import msgspec
 
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.model.advice import ADVICE_KEY, Advice
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import ADVICE, ROUTES, SCALE
+from tidegate.model.advice import Advice
 from tidegate.model.decisions import Action
-from tidegate.model.routes import ROUTES_KEY, Routes
-from tidegate.model.scaling import SCALE_KEY, Scale
+from tidegate.model.routes import Routes
+from tidegate.model.scaling import Scale
 
 
 class Executors:
-    """Belongs to the thread of its knowledge."""
+    """Belongs to the thread of its bus."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
-        self._assignments = Assignments(knowledge)
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._assignments = Assignments(bus)
         self._by_kind = {"advise": self._advise, "route": self._route, "scale": self._scale, "move": self._move}
 
     def carry_out(self, action: Action) -> None:
@@ -26,15 +27,13 @@ class Executors:
     def _advise(self, arguments: dict[str, Any]) -> None:
         """Advice runs out on the bus as well: a gateway that starts later must not find a dead leader's."""
         advice = msgspec.convert(arguments, Advice)
-        self._knowledge.put(ADVICE_KEY, msgspec.json.encode(advice), lease_s=advice.lifetime_s)
+        self._bus.put(ADVICE, advice, lease_s=advice.lifetime_s)
 
     def _route(self, arguments: dict[str, Any]) -> None:
-        routes = msgspec.convert(arguments, Routes)
-        self._knowledge.put(ROUTES_KEY, msgspec.json.encode(routes))
+        self._bus.put(ROUTES, msgspec.convert(arguments, Routes))
 
     def _scale(self, arguments: dict[str, Any]) -> None:
-        scale = msgspec.convert(arguments, Scale)
-        self._knowledge.put(SCALE_KEY, msgspec.json.encode(scale))
+        self._bus.put(SCALE, msgspec.convert(arguments, Scale))
 
     def _move(self, arguments: dict[str, Any]) -> None:
         """A refusal is no error: a node that went meanwhile, or a slice that has arrived, is seen in the next round."""

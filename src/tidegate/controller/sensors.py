@@ -10,63 +10,35 @@ from typing import TypeVar
 
 import msgspec
 
-from tidegate.brokers.nats.ingest import measure
+from tidegate.brokers.opening import open_brokers
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, SCALE
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
-from tidegate.model.observations import GATEWAYS_KEY, BrokerState, GatewayState, NodeState, Observation
-from tidegate.model.scaling import SCALE_KEY, Scale
-
-OFFSETS_KEY = "offsets"  # the committed offset of each slice, as far as any controller ever saw it
-_PROGRESS = "progress"
+from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
+from tidegate.model.progress import NodeProgress
 
 Value = TypeVar("Value")
-
-
-class _SliceProgress(msgspec.Struct, frozen=True):
-    committed: int
-    rows: int = 0
-    cost_us_per_row: float = 0.0
-
-
-class _Limit(msgspec.Struct, frozen=True):
-    rows: float = 0.0
-    seconds: float = 0.0
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """What is used of a node's progress document."""
-
-    slices: dict[int, _SliceProgress] = {}
-    totals: dict[str, int] = {}
-    problem: str | None = None
-    alarm: str | None = None
-    committed_at: float = 0.0
-    limit: _Limit = _Limit()
-    ready: bool = True
 
 
 class Sensors:
     """Belongs to one thread, like its connections."""
 
     def __init__(self, installation: Installation, *, name: str, timeout_s: float = 2.0) -> None:
-        self._slices = installation.slices
-        self._data = Wire(installation.data_urls, timeout_s=timeout_s, name=f"{name}-sensors")
-        self._control = Wire(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
-        self._knowledge = Knowledge(self._control)
-        self._assignments = Assignments(self._knowledge, installation.slices)
+        self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
+        self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
+        self._assignments = Assignments(self._bus, installation.slices)
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
         self._alarms: list[str] = []
 
     def close(self) -> None:
-        self._data.close()
-        self._control.close()
+        self._brokers.close()
+        self._bus.close()
 
     def observe(self, brokers: tuple[BrokerState, ...]) -> Observation:
         self._alarms = []
@@ -92,7 +64,7 @@ class Sensors:
     def store_offsets(self) -> None:
         """Keep what is known for the next controller: a node's document forgets slices it gave away."""
         if self._offsets != self._offsets_stored:
-            self._knowledge.put(OFFSETS_KEY, msgspec.json.encode(self._offsets))
+            self._bus.put(OFFSETS, self._offsets)
             self._offsets_stored = dict(self._offsets)
 
     def _tried(self, read: Callable[[], Value], what: str) -> Value | None:
@@ -106,15 +78,13 @@ class Sensors:
 
     def _read_nodes(self) -> tuple[NodeState, ...]:
         if self._offsets_stored is None:
-            entry = self._knowledge.get(OFFSETS_KEY)
-            self._offsets_stored = msgspec.json.decode(entry.value, type=dict[int, int]) if entry else {}
+            self._offsets_stored = self._bus.get(OFFSETS) or {}
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
         slices = bound_for(self._assignments.current(), alive)
         nodes = []
-        for name in sorted(alive | set(self._knowledge.keys(_PROGRESS))):
-            document = self._assignments.progress(name)
-            progress = msgspec.json.decode(document, type=Progress) if document else Progress(ready=False)
+        for name in sorted(alive | set(self._bus.names(PROGRESS))):
+            progress = self._bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
             self._raise_offsets({number: one.committed for number, one in progress.slices.items()})
             if name in alive:
                 nodes.append(_node(name, progress, slices[name]))
@@ -123,8 +93,8 @@ class Sensors:
 
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
-        entry = self._knowledge.get(SCALE_KEY)
-        return msgspec.json.decode(entry.value, type=Scale).instances if entry else 0
+        scale = self._bus.get(SCALE)
+        return scale.instances if scale is not None else 0
 
     def _raise_offsets(self, found: Mapping[int, int]) -> None:
         for number, committed in found.items():
@@ -142,7 +112,10 @@ class Sensors:
     # -- queue and gateways
 
     def _measure(self) -> Backlog:
-        backlog = measure(self._data, self._slices, self._offsets)
+        log = self._brokers.log
+        if log is None:
+            raise TidegateError("the brokers keep no log, so what waits in them cannot be seen.")
+        backlog = log.backlog(self._offsets)
         self._alarms += backlog.alarms
         return backlog
 
@@ -163,17 +136,16 @@ class Sensors:
         )
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
-        entries = [self._knowledge.get(f"{GATEWAYS_KEY}.{name}") for name in self._knowledge.keys(GATEWAYS_KEY)]
-        return tuple(msgspec.json.decode(entry.value, type=GatewayState) for entry in entries if entry)
+        return tuple(self._bus.all(GATEWAYS).values())
 
 
-def _node(name: str, progress: Progress, slices: tuple[int, ...]) -> NodeState:
+def _node(name: str, progress: NodeProgress, slices: tuple[int, ...]) -> NodeState:
     cost_us = sum(one.rows * one.cost_us_per_row for one in progress.slices.values())
     return NodeState(
         name=name,
         alive=True,
         slices=slices,
-        rows=progress.totals.get("rows", 0),
+        rows=progress.totals.rows,
         cost_s=cost_us / 1e6,
         committed_at_s=progress.committed_at,
         limit_rows=progress.limit.rows,

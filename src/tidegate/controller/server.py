@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tidegate.brokers.nats.monitoring import read_brokers
-from tidegate.controller.acting import Bus, NotLeadingError
+from tidegate.brokers.opening import open_brokers
+from tidegate.controller.acting import Acting, NotLeadingError
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.machine import Outcome
 from tidegate.model.classes import DeviceClass
 from tidegate.model.decisions import Decision, Mode
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, Observation
 from tidegate.model.view import DECISIONS_SHOWN, Chain, Sample, View
@@ -44,7 +44,8 @@ class Controller:
     ) -> None:
         self._installation, self._settings, self._title, self._say = installation, settings, title, say
         self._loop = settings.control_loop(classes)
-        self._bus = Bus(installation.control_urls, settings.name, settings.lease_s)
+        self._bus = Acting(installation.control_urls, settings.name, settings.lease_s)
+        self._pages = open_brokers(installation, name=f"{settings.name}-pages")
         self._sensors = Sensors(installation, name=settings.name)
         self._bus_thread = ThreadPoolExecutor(1, "bus")
         self._sensor_thread = ThreadPoolExecutor(1, "sensors")
@@ -91,18 +92,19 @@ class Controller:
         finally:
             await self._on_bus(self._bus.close)
             await self._on_sensors(self._sensors.close)
+            self._pages.close()
             for thread in (self._bus_thread, self._sensor_thread, self._page_thread):
                 thread.shutdown(wait=False, cancel_futures=True)
 
     async def _keep_lease(self) -> None:
         try:
             await self._on_bus(self._bus.lease.keep)
-        except BrokerUnavailableError as error:
+        except (BrokerUnavailableError, DamagedDocumentError) as error:
             self._problem = str(error)
 
     async def _read_pages(self) -> None:
         loop = asyncio.get_running_loop()
-        self._brokers = await loop.run_in_executor(self._page_thread, read_brokers, self._installation)
+        self._brokers = await loop.run_in_executor(self._page_thread, self._pages.states)
 
     async def _round(self) -> None:
         """Measure; then act as the leader, or follow the one that is."""
@@ -118,7 +120,7 @@ class Controller:
             self._problem = None
         except NotLeadingError:
             return
-        except BrokerUnavailableError as error:
+        except (BrokerUnavailableError, DamagedDocumentError) as error:
             self._problem = str(error)
             self._show(self._loop.watch(self._observation))
 

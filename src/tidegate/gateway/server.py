@@ -5,10 +5,11 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-import msgspec
 import uvicorn
 
+from tidegate.bus.documents import ADVICE, ROUTES, Document
 from tidegate.bus.watching import Watcher
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.device_side import DeviceSide
@@ -22,10 +23,10 @@ from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.reporting import report
-from tidegate.model.advice import ADVICE_KEY
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
+from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
-from tidegate.model.routes import ROUTES_KEY, Broker, Routes
+from tidegate.model.routes import Broker, Routes
 
 # How long a start waits for the bus, and a stop for what is buffered.
 BUS_S_MAX = 2.0
@@ -70,7 +71,11 @@ class Gateway:
             settings, router, AdviceInForce(time.monotonic), classes, shared=self._shared, slot=slot, peers=peers
         )
         self._watcher = Watcher(
-            installation.control_urls, (ROUTES_KEY, ADVICE_KEY), self._changed, name=f"tidegate-{settings.name}"
+            installation.control_urls,
+            (ROUTES, ADVICE),
+            self._changed,
+            self._damaged,
+            name=f"tidegate-{settings.name}",
         )
         self._ingest = Ingest(
             installation,
@@ -165,16 +170,17 @@ class Gateway:
                 self.gate.tell()
             self.gate.look()
 
-    def _changed(self, key: str, value: bytes | None, revision: int) -> None:
-        if key == ADVICE_KEY:
+    def _changed(self, document: Document[Any], value: Any, revision: int) -> None:
+        if document is ADVICE:
             self.gate.advice.renew(value, revision)
-        elif value is None:
-            self.gate.router.routes = self._default_routes
         else:
-            try:
-                self.gate.router.routes = msgspec.json.decode(value, type=Routes)
-            except msgspec.DecodeError as error:
-                self._say(f"The routes on the control bus cannot be read ({error}): the last good ones stay.")
+            self.gate.router.routes = self._default_routes if value is None else value
+
+    def _damaged(self, error: DamagedDocumentError) -> None:
+        """Routes that cannot be read leave the last good ones; advice that cannot is none, and is sent to nobody."""
+        if error.where == ADVICE.key:
+            self.gate.advice.renew(None, 0)
+        self._say(str(error))
 
 
 def routes_of(installation: Installation) -> Routes:

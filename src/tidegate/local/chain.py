@@ -4,7 +4,6 @@ The brokers are this process's own children; every other part is a ``tidegate`` 
 addresses in the installation file, so that a part can just as well be started by hand or on another machine.
 """
 
-import json
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -12,15 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.nats.disk_guard import DiskGuard
-from tidegate.brokers.nats.embedded import EmbeddedBrokers, free_port
-from tidegate.brokers.nats.server_config import HOST
-from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.brokers.opening import embedded_servers
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import PROGRESS
+from tidegate.bus.installation import save_installation
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
+from tidegate.machine.ports import HOST, free_port
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.settings.tree import Settings
@@ -60,11 +58,11 @@ class Chain:
         self._environment = {"TIDEGATE_CONTROLLER__NODES_MAX": str(max(1, self._nodes_max)), **(environment or {})}
         self._logs = self.state / "logs" if logs else None
         self._counts = {"controller": controllers, "node": nodes}
-        self.brokers = EmbeddedBrokers(self.state, settings.broker)
+        self.brokers = embedded_servers(self.state, settings.broker)
         self.parts: dict[str, Part] = {}
         self.web_addresses: list[tuple[str, int]] = []  # one per controller, the one that was given out first
         self._alarm: str | None = None
-        self._wires: list[Wire] = []
+        self._buses: list[Bus] = []
 
     def __enter__(self) -> "Chain":
         return self
@@ -89,29 +87,23 @@ class Chain:
             web=(HOST, places.web),
             token=places.token,
         )
-        self.installation.save(self.state)
-        control = self._wire(self.installation.control_urls)
-        self._assignments = Assignments(Knowledge(control), self.installation.slices)
+        save_installation(self.installation, self.state)
+        self._bus = self._connect()
         self._nodes = Nodes(
             self.parts,
             self._start_node,
-            Knowledge(self._wire(self.installation.control_urls, timeout_s=BUS_S_MAX)),
+            self._connect(timeout_s=BUS_S_MAX),
             self._say,
             at_start=self._counts["node"],
             most=self._nodes_max,
         )
         self._nodes.announce()
-        self._guard = DiskGuard(
-            self._wire(self.installation.data_urls),
-            self.installation.monitor_urls,
-            self.brokers.store_directories,
-            self._settings.broker.disk_bytes_max,
-        )
+        self._guard = self.brokers.disk_guard()
         return self.installation
 
-    def _wire(self, urls: tuple[str, ...], *, timeout_s: float = 5.0) -> Wire:
-        self._wires.append(Wire(urls, timeout_s=timeout_s, name="tidegate-up"))
-        return self._wires[-1]
+    def _connect(self, *, timeout_s: float = 5.0) -> Bus:
+        self._buses.append(Bus(self.installation.control_urls, timeout_s=timeout_s, name="tidegate-up"))
+        return self._buses[-1]
 
     def start_parts(self) -> None:
         """Start every other process; ``wait_ready`` says when they serve."""
@@ -168,14 +160,11 @@ class Chain:
     def _serves(self, name: str) -> bool:
         if name.startswith("node-"):
             try:
-                document = self._assignments.progress(name)
+                said = self._bus.get(PROGRESS, name)
             except BrokerUnavailableError:
                 return False
-            if document is None:
-                return False
             # Holding a lease is not enough: the first batch, which starts the planner and the tables, takes seconds.
-            said = json.loads(document)
-            return said["at"] > self._started_s and bool(said["ready"])
+            return said is not None and said.at > self._started_s and said.ready
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
             return _answers(self.installation.gateway_mqtt)
@@ -193,7 +182,7 @@ class Chain:
         self.keep_parts()
         self._nodes.follow()
         try:
-            found = self._guard.check().alarm
+            found = self._guard.check().alarm if self._guard is not None else None
         except BrokerUnavailableError as error:
             found = str(error)
         if found != self._alarm:
@@ -204,9 +193,9 @@ class Chain:
         """Devices first, then what works for them, the brokers last. Safe to call twice, and at any moment."""
         stop_all(list(self.parts.values()), self._say)
         self.parts.clear()
-        for wire in self._wires:
-            wire.close()
-        self._wires.clear()
+        for bus in self._buses:
+            bus.close()
+        self._buses.clear()
         self.brokers.stop()
 
 

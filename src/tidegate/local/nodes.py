@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
-
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import SCALE
 from tidegate.local.parts import STOP_S_MAX, Part, Say
-from tidegate.model.errors import BrokerUnavailableError
-from tidegate.model.scaling import SCALE_KEY, Scale
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
+from tidegate.model.scaling import Scale
 
 LEAVE_S_MAX = 15.0
 
@@ -33,14 +32,14 @@ class Nodes:
         self,
         parts: dict[str, Part],
         start: Callable[[str], None],
-        knowledge: Knowledge,
+        bus: Bus,
         say: Say,
         *,
         at_start: int,
         most: int,
     ) -> None:
-        self._parts, self._start, self._knowledge, self._say = parts, start, knowledge, say
-        self._assignments = Assignments(knowledge)
+        self._parts, self._start, self._bus, self._say = parts, start, bus, say
+        self._assignments = Assignments(bus)
         self._at_start, self._most = at_start, most
         self._asked = self._wanted = at_start
         self._leaving: dict[str, _Leaving] = {}
@@ -48,16 +47,16 @@ class Nodes:
     def announce(self) -> None:
         """The number that the operator starts with is what is wanted now, whatever was wanted before."""
         if self._at_start:
-            self._knowledge.put(SCALE_KEY, msgspec.json.encode(Scale(instances=self._at_start)))
+            self._bus.put(SCALE, Scale(instances=self._at_start))
         else:
-            self._knowledge.delete(SCALE_KEY)
+            self._bus.delete(SCALE)
 
     def is_leaving(self, name: str) -> bool:
         return name in self._leaving
 
     def follow(self) -> None:
         """Start and stop what is due. While the bus is away, what was wanted last is still wanted."""
-        with suppress(BrokerUnavailableError, msgspec.DecodeError):  # sensors raise the alarm
+        with suppress(BrokerUnavailableError, DamagedDocumentError):  # sensors raise the alarm
             self._read_wanted()
         names = [f"node-{number}" for number in range(1, self._wanted + 1)]
         for name in names:
@@ -75,8 +74,8 @@ class Nodes:
             self._see_off(self._parts[name], leaving)
 
     def _read_wanted(self) -> None:
-        entry = self._knowledge.get(SCALE_KEY)
-        asked = msgspec.json.decode(entry.value, type=Scale).instances if entry else self._at_start
+        scale = self._bus.get(SCALE)
+        asked = scale.instances if scale is not None else self._at_start
         if asked > self._most and asked != self._asked:
             self._say(f"{asked} processing nodes are wanted, but only {self._most} may run here: raise --nodes-max.")
         self._asked, self._wanted = asked, min(asked, self._most)

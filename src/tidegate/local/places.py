@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.nats.embedded import free_port, is_free, write_private
+from tidegate.machine.ports import free_port, is_free
+from tidegate.machine.private_files import write_private
 from tidegate.model.errors import UserError
 from tidegate.settings.tree import Settings
 

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import msgspec
 
-ADVICE_KEY = "advice"
 # A device subscribes to this topic to be advised. No broker ever sees it: gateways answer for it.
 ADVICE_TOPIC = "tidegate/advice"
 INTERVAL_S_MAX = 3600.0

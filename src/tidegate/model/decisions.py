@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 
-MODE_KEY = "mode"  # a Mode document: what the operator allows
-
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """The values that were seen, the rule that applied to them, and the alternative that was not taken."""

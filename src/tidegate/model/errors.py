@@ -1,8 +1,19 @@
-"""One root error. Each message is a sentence that names the thing, the place and the remedy."""
+"""One root error. Each message is a sentence that names the thing, the place and the remedy.
+
+Whoever handles an error looks at its type and its evidence, never at its text.
+"""
 
 
 class TidegateError(Exception):
-    """Something went wrong and the message says what, where and what to do."""
+    """Something went wrong and the message says what, where and what to do.
+
+    ``where`` names the place, ``expected`` and ``found`` what should have been there and what was; empty where the
+    error is not about a value.
+    """
+
+    def __init__(self, sentence: str, *, where: str = "", expected: object = None, found: object = None) -> None:
+        super().__init__(sentence)
+        self.where, self.expected, self.found = where, expected, found
 
 
 class UserError(TidegateError):
@@ -11,6 +22,10 @@ class UserError(TidegateError):
 
 class BrokerUnavailableError(TidegateError):
     """No broker answered in time; the same request may succeed later."""
+
+
+class DamagedDocumentError(TidegateError):
+    """A document on the control bus is not what the catalogue says it is. ``where`` is its key."""
 
 
 class SequenceGapError(TidegateError):

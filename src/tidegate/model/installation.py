@@ -1,25 +1,27 @@
-"""Where a running installation is reached: written by whoever starts the brokers, read by every other part."""
-
-import os
-from pathlib import Path
+"""Where a running installation is reached: addresses and credentials, as values."""
 
 import msgspec
 
-from tidegate.model.errors import UserError
 
-FILE_NAME = "installation.json"
+class LogAddress(msgspec.Struct, frozen=True):
+    """Where brokers that keep a log in slices let it be read. It travels to every worker that reads."""
+
+    kind: str  # of broker: the adapter that can read it
+    urls: tuple[str, ...]
+    slices: int
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
-    """Addresses and credentials. The file holds secrets, so only its owner may read it."""
+    """Addresses and credentials. It holds secrets: what is stored of it only its owner may read."""
 
-    control_urls: tuple[str, ...]  # nats://user:password@host:port of the control bus
-    data_urls: tuple[str, ...]  # the same for the brokers' own protocol
+    control_urls: tuple[str, ...]  # user, password, host and port of the control bus
+    broker_kind: str = "nats"  # which adapter of ``brokers/`` speaks to them
+    data_urls: tuple[str, ...]  # where the brokers' log is read
     mqtt_addresses: tuple[tuple[str, int], ...]
     monitor_urls: tuple[str, ...]  # http://host:port of each broker's monitoring page
     mqtt_user: str
     mqtt_password: str
-    slices: int
+    slices: int  # of the brokers' log; 0 where they keep none
     tables: str  # directory of the Delta tables
     # Where the parts beyond the brokers are reached, once they run.
     gateway_mqtt: tuple[str, int] | None = None
@@ -32,24 +34,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
         """Where devices connect: the gateway, or the brokers themselves where none runs."""
         return (self.gateway_mqtt,) if self.gateway_mqtt else self.mqtt_addresses
 
-    def save(self, state_directory: Path) -> Path:
-        path = state_directory / FILE_NAME
-        partial = path.with_suffix(".partial")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(self)))
-        partial.replace(path)
-        return path
-
-    @classmethod
-    def load(cls, state_directory: Path) -> "Installation":
-        path = state_directory / FILE_NAME
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
-        except FileNotFoundError:
-            raise UserError(
-                f"No running installation in {state_directory}: start one with 'tidegate up', or name its "
-                "directory with --state."
-            ) from None
-        except msgspec.DecodeError as error:
-            raise UserError(f"{path} is damaged ({error}): restart 'tidegate up', which writes it anew.") from None
+    @property
+    def log(self) -> LogAddress | None:
+        """Where the log is read; None where the brokers keep none."""
+        return LogAddress(self.broker_kind, self.data_urls, self.slices) if self.slices else None

@@ -2,8 +2,6 @@
 
 import msgspec
 
-GATEWAYS_KEY = "gateways"  # gateways.<name>: a GatewayState, kept under a lease
-
 
 class ClassState(msgspec.Struct, frozen=True, kw_only=True):
     """The devices of one class. ``publishes`` only grows while who counts it runs."""

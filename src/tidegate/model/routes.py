@@ -4,8 +4,6 @@ from typing import Annotated
 
 import msgspec
 
-ROUTES_KEY = "routes"
-
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
     """One MQTT listener. A weight of 0, or ill health, keeps new clients away; existing ones stay."""

@@ -4,8 +4,6 @@ from typing import Annotated
 
 import msgspec
 
-SCALE_KEY = "scale"
-
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """A wish, not a count: nodes take seconds to start, and who starts them has a limit of its own."""

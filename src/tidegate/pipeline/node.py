@@ -4,10 +4,10 @@ The query's checkpoint is scratch. Every start begins with an empty one, at the 
 there is nothing of a node that has to survive it.
 """
 
+import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import tempfile
 import threading
@@ -24,14 +24,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import NODE_LEASES, PROGRESS
+from tidegate.bus.installation import load_installation
+from tidegate.bus.leases import Lease
+from tidegate.machine import evidence
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.settings import NodeSettings
-from tidegate.pipeline.sources.slices import JetStreamSource
+from tidegate.pipeline.sources.slices import SliceSource
 from tidegate.pipeline.spark import prepare, session
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
@@ -39,6 +42,7 @@ from tidegate.pipeline.tables.writing import TaskSettings
 
 Say = Callable[[str], None]
 _BACKOFF_S_MAX = 5.0
+FULL_DISK_BYTES = 1 << 20  # less than this is no room for a commit
 
 
 class Node:
@@ -49,14 +53,14 @@ class Node:
         self._settings = settings
         self._say = say
         self._fsync = fsync
-        self._installation = Installation.load(state)
+        self._installation = load_installation(state)
         self._stopping = threading.Event()
         self._lease_lost = threading.Event()
         self._board = ProgressBoard(settings.name, settings.trigger_ms / 1e3, settings.rows_per_batch_max)
         self._failure: BaseException | None = None
         self._was_ready = False
-        self._control = Wire(self._installation.control_urls, name=f"{settings.name}-sink")
-        self._assignments = Assignments(Knowledge(self._control), self._installation.slices)
+        self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
+        self._assignments = Assignments(self._bus, self._installation.slices)
         self._retention = Retention(self._installation, settings.name, settings.purge_s, fsync=fsync)
 
     def stop(self) -> None:
@@ -77,7 +81,7 @@ class Node:
             log=directory / "spark.log",
         )
         try:
-            spark.dataSource.register(JetStreamSource)
+            spark.dataSource.register(SliceSource)
             _warm_up(spark)
             self._serve(spark)
         except (Py4JNetworkError, ConnectionError) as error:
@@ -86,7 +90,7 @@ class Node:
             ) from error
         finally:
             self._retention.close()
-            self._control.close()
+            self._bus.close()
             with suppress(Py4JError, ConnectionError):
                 spark.stop()
         if self._lease_lost.is_set():
@@ -103,9 +107,8 @@ class Node:
     def _await_name(self) -> None:
         """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
         name, deadline = self._settings.name, time.monotonic() + self._settings.lease_s + 2
-        with Wire(self._installation.control_urls, name=f"{name}-start") as control:
-            assignments = Assignments(Knowledge(control), self._installation.slices)
-            while name in assignments.alive():
+        with Bus(self._installation.control_urls, name=f"{name}-start") as bus:
+            while name in bus.names(NODE_LEASES):
                 if time.monotonic() > deadline:
                     raise UserError(f"A node named {name} is running already: stop it, or choose another --name.")
                 time.sleep(0.1)
@@ -135,19 +138,19 @@ class Node:
 
     def _run_query(self, spark: SparkSession) -> str | None:
         """One query until it ends; the problem that ended it, or None if it was told to."""
-        scratch = Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=_scratch_parent()))
+        scratch = _Scratch(self._scratch_prefix())
         self._failure = None
         try:
-            with closing(self._sink()) as sink:
-                return self._run_to_end(self._start_query(spark, sink, scratch))
+            with closing(self._sink(scratch)) as sink:
+                return self._run_to_end(self._start_query(spark, sink, scratch), scratch)
         except (Py4JNetworkError, ConnectionError):
             raise  # no query can run without its JVM
         except (PySparkException, Py4JError, TidegateError, DeltaError, OSError) as error:
-            return self._problem(error)
+            return self._problem(error, scratch)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.remove()
 
-    def _run_to_end(self, query: StreamingQuery) -> str | None:
+    def _run_to_end(self, query: StreamingQuery, scratch: "_Scratch") -> str | None:
         while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
             query.awaitTermination(0.2)  # type: ignore[arg-type]
             self._report(query)
@@ -155,7 +158,7 @@ class Node:
         if query.isActive:
             query.stop()
             return None
-        return self._problem(query.exception())
+        return self._problem(query.exception(), scratch)
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of its batches; its Python listener would fetch the same field by field."""
@@ -187,9 +190,11 @@ class Node:
         except BrokerUnavailableError as error:
             self._board.alarm(str(error))
 
-    def _sink(self) -> Sink:
+    def _sink(self, scratch: "_Scratch") -> Sink:
         settings, tables = self._settings, Tables(Path(self._installation.tables))
-        task = TaskSettings(tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync)
+        task = TaskSettings(
+            tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync, scratch.evidence
+        )
         return Sink(tables, task, settings.snapshot_s, self._owned)
 
     def _owned(self) -> dict[int, int]:
@@ -200,7 +205,7 @@ class Node:
             return {}
         return {slice_: hold.epoch for slice_, hold in holds.items()}
 
-    def _start_query(self, spark: SparkSession, sink: Sink, scratch: Path) -> StreamingQuery:
+    def _start_query(self, spark: SparkSession, sink: Sink, scratch: "_Scratch") -> StreamingQuery:
         settings = self._settings
         source = (
             spark.readStream.format("tidegate")
@@ -208,12 +213,13 @@ class Node:
             .option("node", settings.name)
             .option("partitions", str(spark.sparkContext.defaultParallelism))
             .option("rows_per_batch", str(settings.rows_per_batch_max))
+            .option("evidence", str(scratch.evidence))
             .load()
         )
 
         def commit(batch: DataFrame, _: int) -> None:
             try:
-                self._board.committed(sink.commit(batch))
+                self._board.committed(sink.commit(batch), time.time())
             except BaseException as error:
                 self._failure = error
                 raise
@@ -221,36 +227,50 @@ class Node:
         return (
             sink.written(source)
             .writeStream.foreachBatch(commit)
-            .option("checkpointLocation", str(scratch))
+            .option("checkpointLocation", str(scratch.checkpoint))
             .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
             .start()
         )
 
-    def _problem(self, error: Exception | None) -> str:
-        """One sentence: our own error if it was one, else the first line of what Spark says."""
+    def _problem(self, error: Exception | None, scratch: "_Scratch") -> str:
+        """One sentence: our own error if it was one, else a full disk if it is one, else what Spark says first."""
         if isinstance(self._failure, TidegateError):
             return str(self._failure)
-        text = f"{self._failure}\n{error}"
-        if "No space left on device" in text:
-            tables = self._installation.tables
+        left = evidence.found_in(scratch.evidence)
+        tables = Path(self._installation.tables)
+        if _is_disk_full(self._failure, error, left, tables):
             return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
-        told = [line.strip() for line in text.splitlines() if line.strip() not in ("", "None")]
-        return own_sentence(text) or (told[0][:300] if told else "Spark ended it without a word.")
+        if left is not None and left.errno is None:
+            return left.sentence
+        told = [line.strip() for line in f"{self._failure}\n{error}".splitlines()]
+        told = [line for line in told if line not in ("", "None")]
+        return told[0][:300] if told else "Spark ended it without a word."
+
+
+def _is_disk_full(
+    failure: BaseException | None, error: Exception | None, left: evidence.Evidence | None, tables: Path
+) -> bool:
+    """By the number of the error where there is one, else by looking at the disk: Delta's errors have no number."""
+    numbers = {one.errno for one in (failure, error) if isinstance(one, OSError)} | {left.errno if left else None}
+    return errno.ENOSPC in numbers or shutil.disk_usage(tables).free < FULL_DISK_BYTES
+
+
+class _Scratch:
+    """A directory for one query: its checkpoint, and the errors of the processes it starts. Nothing has to survive."""
+
+    def __init__(self, prefix: str) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_scratch_parent()))
+        self.checkpoint, self.evidence = self._directory / "checkpoint", self._directory / "evidence"
+        self.evidence.mkdir()
+
+    def remove(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def _warm_up(spark: SparkSession) -> None:
     """Start the workers before the first reading waits for them."""
     cores = spark.sparkContext.defaultParallelism
     spark.range(cores, numPartitions=cores).mapInArrow(lambda batches: batches, "id bigint").collect()
-
-
-def own_sentence(text: str) -> str | None:
-    """Find the message of one of our errors in the traceback that Spark made of it."""
-    for line in text.splitlines():
-        name, _, message = line.strip().partition(": ")
-        if name.startswith("tidegate.model.errors.") and message:
-            return message
-    return None
 
 
 def _scratch_parent() -> str:
@@ -276,28 +296,21 @@ class Keeper(threading.Thread):
         self._board = board
         self._say = say
         self._lease_lost = lease_lost
-        self._control = Wire(installation.control_urls, name=f"{settings.name}-keeper")
-        self._assignments = Assignments(Knowledge(self._control), installation.slices)
-        self._incarnation = secrets.token_hex(8)
-        self._revision: int | None = None
+        self._bus = Bus(installation.control_urls, name=f"{settings.name}-keeper")
+        self._assignments = Assignments(self._bus, installation.slices)
+        self._lease = Lease(self._bus, NODE_LEASES, settings.name, settings.lease_s)
         self._ending = threading.Event()
 
     def take_lease(self) -> None:
         """Hold the lease before anything is read. What a predecessor of that name said of itself ends before that."""
         self._publish()
-        self._renew()
-        if self._revision is None:
+        if not self._lease.keep():
             raise UserError(f"Another node named {self._settings.name} has just started: choose another --name.")
 
-    def _renew(self) -> None:
-        self._revision = self._assignments.renew_lease(
-            self._settings.name, self._incarnation, self._revision, self._settings.lease_s
-        )
-
     def _publish(self) -> None:
-        document = self._board.document()
-        if document is not None:
-            self._assignments.publish_progress(self._settings.name, document)
+        progress = self._board.progress(time.time())
+        if progress is not None:
+            self._bus.put(PROGRESS, progress, self._settings.name)
 
     def run(self) -> None:
         """Until told to end. If anything else ends this, the node must not go on without a lease."""
@@ -313,8 +326,7 @@ class Keeper(threading.Thread):
             try:
                 if time.monotonic() - last_renewal >= self._settings.lease_s / 4:
                     last_renewal = time.monotonic()
-                    self._renew()
-                    if self._revision is None:
+                    if not self._lease.keep():
                         return
                     for change in self._assignments.adopt_orphans():
                         self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
@@ -330,7 +342,7 @@ class Keeper(threading.Thread):
         if in_good_order:
             try:
                 self._assignments.change(lambda before: before.vacate(self._settings.name))
-                self._assignments.end_lease(self._settings.name)
+                self._lease.end()
             except BrokerUnavailableError:
                 pass  # the lease ends by itself
-        self._control.close()
+        self._bus.close()

@@ -3,11 +3,12 @@
 import json
 import os
 import threading
-import time
 from typing import Any
 
+import msgspec
 import psutil
 
+from tidegate.model.progress import NodeProgress, SliceProgress, WorkAtLimit, WorkTotals
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -53,43 +54,44 @@ class LimitCounter:
 
 
 class ProgressBoard:
-    """Written by the query's threads, read by the keeper. ``document`` is None while there is nothing new."""
+    """Written by the query's threads, read by the keeper. ``progress`` is None while there is nothing new."""
 
     def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1) -> None:
         self._lock = threading.Lock()
         self._node = node
-        self._slices: dict[int, dict[str, Any]] = {}
+        self._slices: dict[int, SliceProgress] = {}
         self._query: dict[str, Any] = {}
         self._reported: tuple[Any, ...] = ()
-        self._totals = {"rows": 0, "repeats": 0, "batches": 0}
+        self._totals = WorkTotals()
         self._limit = LimitCounter(trigger_s, rows_max)
         self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarm: str | None = None
         self._fresh = True
 
-    def committed(self, results: list[TaskResult]) -> None:
+    def committed(self, results: list[TaskResult], now_s: float) -> None:
         """Called after each commit with what it covered."""
-        now = time.time()
         with self._lock:
             self._problem = self._alarm = None
             if results:
-                self._committed_at_s = now
-            self._totals["batches"] += 1
+                self._committed_at_s = now_s
             for result in results:
-                self._totals["repeats"] += result.repeats
                 rows = sum(work.rows for work in result.slices.values())
                 for slice_, work in result.slices.items():
-                    self._totals["rows"] += work.rows
-                    before = self._slices.get(slice_, {"rows": 0, "bytes": 0})
-                    self._slices[slice_] = {
-                        "epoch": work.step.epoch,
-                        "committed": work.step.to,
-                        "rows": before["rows"] + work.rows,
-                        "bytes": before["bytes"] + work.payload_bytes,
-                        "cost_us_per_row": round(result.busy_s * 1e6 / rows, 2),
-                        "age_s": round(now - work.oldest_us / 1e6, 3),
-                    }
+                    before = self._slices.get(slice_, SliceProgress(committed=0))
+                    self._slices[slice_] = SliceProgress(
+                        epoch=work.step.epoch,
+                        committed=work.step.to,
+                        rows=before.rows + work.rows,
+                        bytes=before.bytes + work.payload_bytes,
+                        cost_us_per_row=round(result.busy_s * 1e6 / rows, 2),
+                        age_s=round(now_s - work.oldest_us / 1e6, 3),
+                    )
+            self._totals = WorkTotals(
+                rows=self._totals.rows + sum(work.rows for one in results for work in one.slices.values()),
+                repeats=self._totals.repeats + sum(one.repeats for one in results),
+                batches=self._totals.batches + 1,
+            )
             self._fresh = True
 
     def has_seen(self, progress: dict[str, Any]) -> bool:
@@ -104,9 +106,13 @@ class ProgressBoard:
             self._reported = _identity(progress)
             self._limit.add(progress, ends, latest)
             held = {int(name): at for name, at in ends.items()}
-            self._slices = {slice_: known for slice_, known in self._slices.items() if slice_ in held}
-            for slice_, known in self._slices.items():
-                known["lag"] = max(0, latest.get(str(slice_), held[slice_])[2] - held[slice_][2])
+            self._slices = {
+                slice_: msgspec.structs.replace(
+                    known, lag=max(0, latest.get(str(slice_), held[slice_])[2] - held[slice_][2])
+                )
+                for slice_, known in self._slices.items()
+                if slice_ in held
+            }
             self._query = {
                 "batch": progress.get("batchId"),
                 "input_rows_per_s": progress.get("inputRowsPerSecond"),
@@ -128,28 +134,27 @@ class ProgressBoard:
 
     def committed_offsets(self) -> dict[int, int]:
         with self._lock:
-            return {slice_: known["committed"] for slice_, known in self._slices.items()}
+            return {slice_: known.committed for slice_, known in self._slices.items()}
 
-    def document(self) -> bytes | None:
+    def progress(self, now_s: float) -> NodeProgress | None:
         with self._lock:
             if not self._fresh:
                 return None
             self._fresh = False
-            document = {
-                "node": self._node,
-                "at": time.time(),
-                "pid": os.getpid(),
-                "memory_mib": round(psutil.Process().memory_info().rss / 2**20),
-                "problem": self._problem,
-                "alarm": self._alarm,
-                "ready": bool(self._query),
-                "query": self._query,
-                "committed_at": self._committed_at_s,
-                "totals": self._totals,
-                "limit": {"rows": self._limit.rows, "seconds": round(self._limit.seconds, 3)},
-                "slices": self._slices,
-            }
-            return json.dumps(document).encode()
+            return NodeProgress(
+                node=self._node,
+                at=now_s,
+                pid=os.getpid(),
+                memory_mib=round(psutil.Process().memory_info().rss / 2**20),
+                problem=self._problem,
+                alarm=self._alarm,
+                ready=bool(self._query),
+                query=self._query,
+                committed_at=self._committed_at_s,
+                totals=self._totals,
+                limit=WorkAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
+                slices=dict(self._slices),
+            )
 
 
 def _identity(progress: dict[str, Any]) -> tuple[Any, ...]:

@@ -3,20 +3,19 @@
 import os
 import time
 
-from tidegate.brokers.nats.ingest import purge_committed
-from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.brokers.opening import open_log
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import JOBS
 from tidegate.model.installation import Installation
+from tidegate.pipeline.sources.slices import address_of_log
 
 
 class Retention:
     """Called from the thread that waits for the query: nothing that has to be on time waits for this."""
 
     def __init__(self, installation: Installation, name: str, every_s: float, *, fsync: bool) -> None:
-        self._control = Wire(installation.control_urls, name=f"{name}-retention")
-        self._data = Wire(installation.data_urls, name=f"{name}-retention")
-        self._assignments = Assignments(Knowledge(self._control), installation.slices)
+        self._bus = Bus(installation.control_urls, name=f"{name}-retention")
+        self._log = open_log(address_of_log(installation), name=f"{name}-retention")
         self._every_s = every_s
         self._fsync = fsync
         self._due = time.monotonic() + every_s
@@ -25,14 +24,14 @@ class Retention:
         if not committed or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self._every_s
-        safe = below_every_job(committed, self._assignments.job_offsets())
+        safe = below_every_job(committed, list(self._bus.all(JOBS).values()))
         if self._fsync:
             os.sync()  # what is purged must not depend on a write that is still in memory
-        purge_committed(self._data, safe)
+        self._log.purge(safe)
 
     def close(self) -> None:
-        self._control.close()
-        self._data.close()
+        self._bus.close()
+        self._log.close()
 
 
 def below_every_job(committed: dict[int, int], others: list[dict[int, int]]) -> dict[int, int]:

@@ -4,44 +4,43 @@ All of them listen on loopback only. Everything they know (credentials, ports, c
 one state directory that only its owner may read; a second start on the same directory finds it again.
 """
 
-import contextlib
 import fcntl
 import os
-import random
 import secrets
 import signal
-import socket
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.nats.ingest import await_login
-from tidegate.brokers.nats.opening import open_installation
+from tidegate.brokers.nats.disk_guard import DiskGuard
+from tidegate.brokers.nats.ingest import await_login, open_for_traffic
 from tidegate.brokers.nats.server_config import (
     CONTROL_USER,
     DEVICE_USER,
-    HOST,
     PIPELINE_USER,
     NodePorts,
     Passwords,
     broker_config,
     control_config,
 )
-from tidegate.brokers.nats.server_process import Server, Spawner, server_binary
+from tidegate.brokers.nats.server_process import Server, server_binary
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.model.errors import BrokerUnavailableError, UserError
-from tidegate.model.installation import FILE_NAME, Installation
+from tidegate.bus.client import Bus
+from tidegate.bus.installation import FILE_NAME, save_installation
+from tidegate.bus.wire import Wire
+from tidegate.machine.ports import HOST, free_port, is_free
+from tidegate.machine.private_files import make_private, write_private
+from tidegate.machine.spawning import Spawner
+from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
 
 IDENTITY_FILE = "brokers.json"
 READY_S_MAX = 30.0
-# Below the range from which the kernel takes the ports of outgoing connections: a client that keeps dialling
-# a dead server's port could otherwise be given that very port, connect to itself, and block the server's return.
-FREE_PORTS = range(20_000, 32_000)
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class StateIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """What a state directory is, for as long as it exists. Ports may change, the rest may not."""
 
     nodes: int
@@ -77,7 +76,7 @@ class EmbeddedBrokers:
         if self.installation is not None:
             return self.installation
         server_binary()
-        _make_private(self._state)
+        make_private(self._state)
         self._take_lock()
         try:
             identity = self._identity()
@@ -89,7 +88,7 @@ class EmbeddedBrokers:
             open_installation(installation)
             self._let_devices_in(identity)
             self.installation = installation
-            installation.save(self._state)
+            save_installation(installation, self._state)
         except BaseException:
             self.stop()
             raise
@@ -162,6 +161,15 @@ class EmbeddedBrokers:
         """Where each broker keeps its data: what a disk guard watches."""
         return tuple(self._state / f"broker-{number + 1}" / "store" for number in range(self._settings.nodes))
 
+    def disk_guard(self) -> DiskGuard:
+        assert self.installation is not None
+        return DiskGuard(
+            Wire(self.installation.data_urls, name="tidegate-disk-guard"),
+            self.installation.monitor_urls,
+            self.store_directories,
+            self._settings.disk_bytes_max,
+        )
+
     # -- parts
 
     def _all(self) -> list[Server]:
@@ -189,7 +197,7 @@ class EmbeddedBrokers:
                 f"Another Tidegate runs in {self._state}: stop it, or choose another directory with --state."
             ) from None
 
-    def _identity(self) -> Identity:
+    def _identity(self) -> StateIdentity:
         """The one on disk with ports that are free now, or a new one."""
         chosen = self._settings.mqtt_ports or (0,) * self._settings.nodes
         for port in chosen:
@@ -204,7 +212,7 @@ class EmbeddedBrokers:
         brokers = []
         for index, mqtt in enumerate(chosen):
             brokers.append(_settle(before.brokers[index] if before else None, mqtt, taken))
-        identity = Identity(
+        identity = StateIdentity(
             nodes=self._settings.nodes,
             slices=self._settings.slices,
             passwords=before.passwords if before else _new_passwords(),
@@ -214,11 +222,11 @@ class EmbeddedBrokers:
         write_private(path, msgspec.json.format(msgspec.json.encode(identity)))
         return identity
 
-    def _read_identity(self, path: Path) -> Identity | None:
+    def _read_identity(self, path: Path) -> StateIdentity | None:
         if not path.exists():
             return None
         try:
-            identity = msgspec.json.decode(path.read_bytes(), type=Identity)
+            identity = msgspec.json.decode(path.read_bytes(), type=StateIdentity)
         except msgspec.DecodeError as error:
             raise UserError(f"{path} is damaged ({error}): restore it, or choose another directory.") from None
         for name in ("nodes", "slices"):
@@ -230,7 +238,7 @@ class EmbeddedBrokers:
                 )
         return identity
 
-    def _prepare(self, identity: Identity) -> None:
+    def _prepare(self, identity: StateIdentity) -> None:
         """Configuration files, and the servers that will read them."""
         spawner = self._spawner = Spawner()
 
@@ -241,20 +249,20 @@ class EmbeddedBrokers:
 
         for index, ports in enumerate(identity.brokers):
             store = self.store_directories[index]
-            _make_private(store)
+            make_private(store)
             text = self._broker_config(identity, index, devices_allowed=False)
             self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
         store = self._state / "control" / "store"
-        _make_private(store)
+        make_private(store)
         text = control_config(identity.control, identity.passwords, str(store))
         self._control = server("control", text, identity.control)
 
-    def _broker_config(self, identity: Identity, index: int, *, devices_allowed: bool) -> str:
+    def _broker_config(self, identity: StateIdentity, index: int, *, devices_allowed: bool) -> str:
         store = str(self.store_directories[index])
         passwords = identity.passwords
         return broker_config(index, identity.brokers, passwords, self._settings, store, devices_allowed=devices_allowed)
 
-    def _let_devices_in(self, identity: Identity) -> None:
+    def _let_devices_in(self, identity: StateIdentity) -> None:
         for index, server in enumerate(self._brokers):
             write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
             server.signal(signal.SIGHUP)
@@ -262,7 +270,7 @@ class EmbeddedBrokers:
         for ports in identity.brokers:
             await_login([(HOST, ports.mqtt)], DEVICE_USER, identity.passwords.device, deadline)
 
-    def _installation(self, identity: Identity) -> Installation:
+    def _installation(self, identity: StateIdentity) -> Installation:
         passwords = identity.passwords
         return Installation(
             control_urls=(f"nats://{CONTROL_USER}:{passwords.control}@{HOST}:{identity.control.client}",),
@@ -278,16 +286,12 @@ class EmbeddedBrokers:
         )
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could listen there now. Connections that linger after a close do not count."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-            probe.listen(1)
-        except OSError:
-            return False
-    return True
+def open_installation(installation: Installation) -> None:
+    """From running servers to an installation that may take readings: documents, slices, every source active."""
+    with Bus(installation.control_urls, name="tidegate-opening") as bus:
+        bus.create()
+    with Wire(installation.data_urls, name="tidegate-opening") as data:
+        open_for_traffic(data, installation)
 
 
 def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
@@ -306,35 +310,5 @@ def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
     )
 
 
-def free_port(taken: set[int]) -> int:
-    for port in random.SystemRandom().sample(FREE_PORTS, 200):
-        if port not in taken and is_free(port):
-            return port
-    raise BrokerUnavailableError(
-        f"No free port found on {HOST} between {FREE_PORTS.start} and {FREE_PORTS.stop}: end the programs that "
-        "hold them."
-    )
-
-
 def _new_passwords() -> Passwords:
     return Passwords(**{name: secrets.token_urlsafe(24) for name in Passwords.__struct_fields__})
-
-
-def _make_private(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory.chmod(0o700)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise UserError(f"{directory} cannot be the brokers' directory ({error}): choose another.") from None
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable by anybody else, not even for a moment."""
-    _make_private(path.parent)
-    partial = path.with_name(path.name + ".partial")
-    with contextlib.suppress(FileNotFoundError):
-        partial.unlink()
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    partial.replace(path)

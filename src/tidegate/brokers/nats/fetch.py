@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from tidegate.brokers.nats import bulk
 from tidegate.brokers.nats.bulk import Columns
+from tidegate.brokers.nats.topics import topics_of
+from tidegate.brokers.port import Rows, SliceRange
 from tidegate.bus.wire import FRAME, Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 
@@ -67,9 +69,10 @@ class Cursor:
             self._columns.append(_columns(self._rows))
             self._rows = []
 
-    def taken(self) -> "Rows":
+    def taken(self) -> Rows:
         self._gather()
-        rows = Rows(self.slice, self.next - self.waiting, _joined(self._columns))
+        subjects, stamps, payloads = _joined(self._columns)
+        rows = Rows(self.slice, self.next - self.waiting, topics_of(subjects), stamps, payloads)
         self._columns, self.waiting = [], 0
         return rows
 
@@ -87,20 +90,7 @@ def _joined(parts: list[Columns]) -> Columns:
     return parts[0] if len(parts) == 1 else Columns(*(pa.concat_arrays(column) for column in zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Consecutive messages of one slice."""
-
-    slice: int
-    first: int
-    columns: Columns
-
-    @property
-    def offsets(self) -> range:
-        return range(self.first, self.first + len(self.columns.payloads))
-
-
-def fetch(wire: Wire, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Rows]:
+def fetch(wire: Wire, ranges: Sequence[SliceRange]) -> Iterator[Rows]:
     """Every message of every (slice, after, last], in order within a slice. Raises rather than skip one."""
     few = [Cursor(s, after + 1, last) for s, after, last in ranges if 0 < last - after <= BACKLOG_ROWS]
     many = [Cursor(s, after + 1, last) for s, after, last in ranges if last - after > BACKLOG_ROWS]
@@ -113,7 +103,10 @@ def fetch(wire: Wire, ranges: Sequence[tuple[int, int, int]]) -> Iterator[Rows]:
 def _gap(cursor: Cursor, found: int) -> SequenceGapError:
     return SequenceGapError(
         f"Slice {cursor.slice} has no message {cursor.next}: the log goes on at {found}. Messages below a committed "
-        f"offset may be purged, others not: check what removed them from stream {cursor.stream}."
+        f"offset may be purged, others not: check what removed them from stream {cursor.stream}.",
+        where=cursor.stream,
+        expected=cursor.next,
+        found=found,
     )
 
 

@@ -367,7 +367,10 @@ def purge_committed(wire: Wire, committed: Mapping[int, int]) -> dict[int, int]:
         if committed[number] > last:
             raise SequenceGapError(
                 f"{slice_stream(number)} ends at {last}, but {committed[number]} is said to be committed: nothing "
-                "was deleted; start the brokers and the tables from the same state directory."
+                "was deleted; start the brokers and the tables from the same state directory.",
+                where=slice_stream(number),
+                expected=committed[number],
+                found=last,
             )
         if committed[number] > first:
             due.append(number)

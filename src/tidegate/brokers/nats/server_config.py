@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.machine.ports import HOST
 
-HOST = "127.0.0.1"
 ACCOUNT = "TELEMETRY"
 DEVICE_USER = "device"
 PIPELINE_USER = "pipeline"

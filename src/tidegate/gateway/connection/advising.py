@@ -11,7 +11,6 @@ import msgspec
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 from tidegate.mqtt.packets import Publish, encode
 
-_DECODER = msgspec.json.Decoder(Advice)
 _TOPIC = ADVICE_TOPIC.encode()
 
 
@@ -24,17 +23,13 @@ class AdviceInForce:
         self._advice: Advice | None = None
         self._lapses_at_s = 0.0
 
-    def renew(self, document: bytes | None, revision: int) -> None:
-        """A new document, or none any more. One that cannot be read is none: a device must not be sent it."""
-        self.revision, self._advice = 0, None
-        if document is None:
-            return
-        try:
-            self._advice = _DECODER.decode(document)
-        except msgspec.DecodeError:
-            return
-        self.revision = revision
-        self._lapses_at_s = self._clock() + self._advice.lifetime_s
+    def renew(self, advice: Advice | None, revision: int) -> None:
+        """New advice, or none any more."""
+        self._advice = advice
+        self.revision = 0
+        if advice is not None:
+            self.revision = revision
+            self._lapses_at_s = self._clock() + advice.lifetime_s
 
     def current(self) -> Advice | None:
         """What is in force, with what is left of its lifetime."""

@@ -83,7 +83,7 @@ class Supervisor:
         self.wake()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        watcher = Watcher(self._urls, (), _ignore, name=f"tidegate-{self._settings.name}")
+        watcher = Watcher(self._urls, name=f"tidegate-{self._settings.name}")
         watcher.start()
         reporting = asyncio.create_task(report(watcher, self._settings.name, self.state))
         try:
@@ -208,7 +208,3 @@ def _check_limits(settings: GatewaySettings) -> None:
             except ValueError as error:
                 place = f"The gateway's setting limits, number {number}"
                 raise UserError(f"{place}, has the topic filter {topic!r:.80}: {error}.") from None
-
-
-def _ignore(_key: str, _value: bytes | None, _revision: int) -> None:
-    """A supervisor only speaks on the bus."""

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-import msgspec
 import psutil
 
+from tidegate.bus.documents import GATEWAYS
 from tidegate.bus.watching import Watcher
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
 from tidegate.model.errors import BrokerUnavailableError
-from tidegate.model.observations import GATEWAYS_KEY, GatewayState, ProcessState
+from tidegate.model.observations import GatewayState, ProcessState
 
 STATE_S = 1.0
 STATE_LEASE_S = 5.0
@@ -20,7 +20,7 @@ STATE_LEASE_S = 5.0
 async def report(watcher: Watcher, name: str, state: Callable[[], GatewayState]) -> None:
     while True:
         with contextlib.suppress(BrokerUnavailableError):
-            await watcher.put(f"{GATEWAYS_KEY}.{name}", msgspec.json.encode(state()), lease_s=STATE_LEASE_S)
+            await watcher.put(GATEWAYS, state(), name, lease_s=STATE_LEASE_S)
         await asyncio.sleep(STATE_S)
 
 

@@ -1,4 +1,4 @@
-"""JetStream slices as a streaming data source for Spark.
+"""The slices of the brokers' log as a streaming data source for Spark.
 
 An offset maps each slice to ``[epoch, from, to]``: under which epoch this query claimed it, where the table's log said
 to begin, and how far this batch goes. Slices come and go between two batches; when Spark asks for the next offset,
@@ -17,14 +17,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tidegate.brokers.nats.fetch import Rows, fetch
-from tidegate.brokers.nats.ingest import last_sequences
+from tidegate.brokers.opening import open_log
+from tidegate.brokers.port import Rows, SlicedLog, SliceRange
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.installation import load_installation
 from tidegate.control.slicing.transfer import Assignment
-from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
-from tidegate.model.installation import Installation
+from tidegate.machine import evidence
+from tidegate.model.errors import BrokerUnavailableError, SequenceGapError, UserError
+from tidegate.model.installation import Installation, LogAddress
 from tidegate.pipeline.tables.tables import Tables
 
 _STAMP = pa.timestamp("us", tz="UTC")
@@ -39,7 +40,6 @@ SCHEMA = pa.schema(
     ]
 )
 Offset = dict[str, list[int]]
-_TOPICS_MAX = 200_000
 # Below this a second task costs more than it takes off the first.
 PARTITION_ROWS_MIN = 4_000
 PROMISED_S_MAX = 0.3
@@ -49,13 +49,14 @@ PROMISED_POLL_S = 0.02
 class SliceRanges(InputPartition):
     """What one task reads: several slices over one connection."""
 
-    def __init__(self, urls: tuple[str, ...], ranges: list[tuple[int, int, int, int]]) -> None:
-        self.urls = urls
+    def __init__(self, log: LogAddress, ranges: list[tuple[int, int, int, int]]) -> None:
+        self.log = log
         self.ranges = ranges  # slice, epoch, after, to
 
 
-class JetStreamSource(DataSource):
-    """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``."""
+class SliceSource(DataSource):
+    """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``
+    and ``evidence``, a directory for errors of the processes that Spark starts."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,10 +66,10 @@ class JetStreamSource(DataSource):
         return "slice int, epoch int, offset bigint, topic string, arrived timestamp, payload binary"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's names
-        return JetStreamReader(self.options)
+        return SliceReader(self.options)
 
 
-class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches in a process of its own; reads them in the executors' workers."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -76,6 +77,7 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._state = Path(options["state"])
         self._partitions = int(options.get("partitions", "2"))
         self._rows_max = int(options.get("rows_per_batch", "400000"))
+        self._evidence = options.get("evidence")
         self._planner: _Planner | None = None
         self._final: dict[int, int] | None = None
 
@@ -93,7 +95,7 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end: what arrives later belongs to a later run."""
-        self._final = self.planner.ends(range(self.planner.installation.slices))
+        self._final = self.planner.ends(range(self.planner.log_address.slices))
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """The ends of the slices as last asked for: what the query's progress shows as its lag."""
@@ -101,13 +103,20 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(slice_): [0, 0, end] for slice_, end in sorted(ends.items())} if ends else None
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        with evidence.left_in(self._evidence):
+            return self._latest_offset(start, limit)
+
+    def _latest_offset(self, start: Offset, limit: ReadLimit) -> Offset:
         held = self.planner.held_slices(start)
         ends = self.planner.ends(held)
         for slice_, at in held.items():
             if ends[slice_] < at[2]:
                 raise SequenceGapError(
                     f"Slice {slice_} ends at {ends[slice_]}, but the tables have it up to {at[2]}: the log has lost "
-                    "messages or belongs to other tables. Put the right data back, or start in another state directory."
+                    "messages or belongs to other tables; put the right data back, or start in another directory.",
+                    where=f"slice {slice_}",
+                    expected=at[2],
+                    found=ends[slice_],
                 )
         if self._final is not None:
             ends = {slice_: min(end, self._final[slice_]) for slice_, end in ends.items()}
@@ -122,20 +131,15 @@ class JetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             after = before[2] if before and before[0] == epoch else begin
             if to > after:
                 wanted.append((int(name), epoch, after, to))
-        urls = self.planner.installation.data_urls
-        return [SliceRanges(urls, group) for group in group_ranges(wanted, self._partitions)]
+        return [SliceRanges(self.planner.log_address, group) for group in group_ranges(wanted, self._partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, SliceRanges)
         epochs = {slice_: epoch for slice_, epoch, _, _ in partition.ranges}
-        wanted = [(slice_, after, to) for slice_, _, after, to in partition.ranges]
-        wire = _worker_wire(partition.urls)
-        try:
-            for rows in fetch(wire, wanted):
+        wanted = [SliceRange(slice_, after, to) for slice_, _, after, to in partition.ranges]
+        with evidence.left_in(self._evidence):
+            for rows in _worker_log(partition.log).read(wanted):
                 yield record_batch(rows, epochs[rows.slice])
-        except BaseException:
-            wire.close()  # an answer may still be on its way: the next read must not see it
-            raise
 
     def stop(self) -> None:
         if self._planner is not None:
@@ -146,18 +150,19 @@ class _Planner:
     """The planner's connections, and the slices it may read."""
 
     def __init__(self, state: Path, node: str) -> None:
-        self.installation = Installation.load(state)
+        installation = load_installation(state)
+        self.log_address = address_of_log(installation)
         self._node = node
-        self._data = Wire(self.installation.data_urls, name=f"{node}-planner")
-        self._control = Wire(self.installation.control_urls, name=f"{node}-planner")
-        self._assignments = Assignments(Knowledge(self._control), self.installation.slices)
-        self._tables = Tables(Path(self.installation.tables))
+        self._log = open_log(self.log_address, name=f"{node}-planner")
+        self._bus = Bus(installation.control_urls, name=f"{node}-planner")
+        self._assignments = Assignments(self._bus, installation.slices)
+        self._tables = Tables(Path(installation.tables))
         self._renewed = False
         self.last_ends: dict[int, int] = {}
 
     def close(self) -> None:
-        self._data.close()
-        self._control.close()
+        self._log.close()
+        self._bus.close()
 
     def held_slices(self, start: Offset) -> dict[int, list[int]]:
         """Let go of slices that have a taker, claim slices that are new here; what is held, as [epoch, from, to].
@@ -202,7 +207,7 @@ class _Planner:
         return assignment
 
     def ends(self, slices: Iterable[int]) -> dict[int, int]:
-        self.last_ends = last_sequences(self._data, slices)
+        self.last_ends = self._log.ends(list(slices))
         return self.last_ends
 
 
@@ -234,43 +239,33 @@ def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[l
     return filled
 
 
-_wires: dict[tuple[str, ...], Wire] = {}
+def address_of_log(installation: Installation) -> LogAddress:
+    if installation.log is None:
+        raise UserError(
+            f"The brokers of this installation ({installation.broker_kind}) keep no log, so processing nodes have "
+            "nothing to read: start brokers that keep one."
+        )
+    return installation.log
 
 
-def _worker_wire(urls: tuple[str, ...]) -> Wire:
+_logs: dict[LogAddress, SlicedLog] = {}
+
+
+def _worker_log(address: LogAddress) -> SlicedLog:
     """A worker process serves many batches: its connection stays open between them."""
-    if urls not in _wires:
-        _wires[urls] = Wire(urls, name="tidegate-worker")
-    return _wires[urls]
-
-
-class _Topics(dict[bytes, str]):
-    """Subject to topic, each worked out once.
-
-    ``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a topic's dot as two slashes.
-    """
-
-    def __missing__(self, subject: bytes) -> str:
-        plain = subject.decode().split(".", 2)[2]
-        if len(self) >= _TOPICS_MAX:
-            self.clear()
-        topic = self[subject] = plain.replace("//", "\0").replace(".", "/").replace("\0", ".")
-        return topic
-
-
-_topics = _Topics()
+    if address not in _logs:
+        _logs[address] = open_log(address, name="tidegate-worker")
+    return _logs[address]
 
 
 def record_batch(rows: Rows, epoch: int) -> pa.RecordBatch:
-    count = len(rows.offsets)
-    subjects = rows.columns.subjects.dictionary_encode()
-    topics = pa.array(list(map(_topics.__getitem__, subjects.dictionary.to_pylist())), pa.string())
+    count = len(rows.payloads)
     columns = [
         pa.repeat(pa.scalar(rows.slice, pa.int32()), count),
         pa.repeat(pa.scalar(epoch, pa.int32()), count),
         pa.array(np.arange(rows.first, rows.first + count, dtype=np.int64)),
-        topics.take(subjects.indices),
-        pc.divide(rows.columns.stamps, 1000).cast(_STAMP),
-        rows.columns.payloads,
+        rows.topics,
+        pc.divide(rows.stamps_ns, 1000).cast(_STAMP),
+        rows.payloads,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -35,7 +35,7 @@ class Run(NamedTuple):
     high: int
 
 
-class Verdict(NamedTuple):
+class Comparison(NamedTuple):
     """What of a run is known already, and what must be looked up because it is forgotten."""
 
     known: list[Run]
@@ -88,14 +88,14 @@ class _Track:
         return overlaps
 
 
-class Seen:
+class KnownIdentities:
     """The identities of one slice (or of one batch)."""
 
     def __init__(self) -> None:
         self._devices: dict[str, dict[int, _Track]] = {}
         self._forgotten_boot: dict[str, int] = {}
 
-    def add(self, run: Run) -> Verdict:
+    def add(self, run: Run) -> Comparison:
         """Remember a run; say which parts of it were there before and which cannot be told."""
         boots = self._devices.setdefault(run.device, {})
         track = boots.get(run.boot)
@@ -111,7 +111,7 @@ class Seen:
         elif run.low <= track.floor:
             doubtful.append(Run(run.device, run.boot, run.low, min(run.high, track.floor)))
         known = [Run(run.device, run.boot, low, high) for low, high in track.add(run.low, run.high)]
-        return Verdict(known, doubtful)
+        return Comparison(known, doubtful)
 
     def _forget_oldest(self, device: str, boots: dict[int, _Track], current: int) -> None:
         oldest = min(boot for boot in boots if boot != current)
@@ -137,7 +137,7 @@ class Seen:
         )
 
     @classmethod
-    def restore(cls, table: pa.Table) -> "Seen":
+    def restore(cls, table: pa.Table) -> "KnownIdentities":
         seen = cls()
         for device, boot, low, high, forgotten in zip(
             *(table[name].to_pylist() for name in SNAPSHOT.names), strict=True

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from tidegate.pipeline.tables.identities import Run, Seen
-from tidegate.pipeline.tables.snapshots import load_seen, save_seen
+from tidegate.pipeline.tables.identities import KnownIdentities, Run
+from tidegate.pipeline.tables.snapshots import load_known, save_known
 from tidegate.pipeline.tables.tables import Step, Tables
 from tidegate.pipeline.tables.writing import (
     SliceWork,
@@ -46,11 +46,11 @@ class Sink:
         self._tables = tables
         self._settings = settings
         self._snapshot_s = snapshot_s
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, KnownIdentities] = {}
         self._epochs: dict[int, int] = {}
         self._snapshot_due: dict[int, float] = {}
         self._owned = owned
-        self._loaded: dict[tuple[int, int, int], Seen] = {}
+        self._loaded: dict[tuple[int, int, int], KnownIdentities] = {}
         self._background = ThreadPoolExecutor(2, thread_name_prefix="sink")
         self._pending: Future[None] | None = None
         self.duplicates = 0
@@ -103,7 +103,7 @@ class Sink:
         for slice_, done in work.items():
             if self._epochs.get(slice_) != done.step.epoch:
                 loaded = self._loaded.pop((slice_, done.step.epoch, done.step.after), None)
-                self._seen[slice_] = loaded or load_seen(self._tables, slice_, done.step.after)
+                self._seen[slice_] = loaded or load_known(self._tables, slice_, done.step.after)
                 self._repair_means(slice_, done.step)
                 self._epochs[slice_] = done.step.epoch
                 self._snapshot_due[slice_] = time.monotonic() + self._snapshot_s
@@ -119,7 +119,7 @@ class Sink:
             at = self._tables.readings.position(slice_)
             key = (slice_, epoch, at.offset)
             if at.epoch == epoch and key not in self._loaded:
-                self._loaded[key] = load_seen(self._tables, slice_, at.offset)
+                self._loaded[key] = load_known(self._tables, slice_, at.offset)
 
     def _repair_means(self, slice_: int, step: Step) -> None:
         """Derive the means that a predecessor did not get to commit from the readings that it did."""
@@ -205,6 +205,6 @@ class Sink:
         due = [slice_ for slice_ in steps if self._snapshot_due[slice_] <= now]
         if due:
             slice_ = min(due, key=self._snapshot_due.__getitem__)
-            save_seen(self._tables, slice_, steps[slice_].to, self._seen[slice_])
+            save_known(self._tables, slice_, steps[slice_].to, self._seen[slice_])
             took_s = time.monotonic() - now
             self._snapshot_due[slice_] = now + max(self._snapshot_s, took_s * _SNAPSHOT_SHARE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.pipeline.tables.identities import Run, Seen
+from tidegate.pipeline.tables.identities import KnownIdentities, Run
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import identity_groups, runs_of
 
@@ -21,7 +21,7 @@ def _directory(tables: Tables, slice_: int) -> Path:
     return tables.directory / "identities" / f"slice-{slice_}"
 
 
-def save_seen(tables: Tables, slice_: int, offset: int, seen: Seen) -> None:
+def save_known(tables: Tables, slice_: int, offset: int, seen: KnownIdentities) -> None:
     directory = _directory(tables, slice_)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{offset:020d}.parquet"
@@ -32,7 +32,7 @@ def save_seen(tables: Tables, slice_: int, offset: int, seen: Seen) -> None:
         old.unlink(missing_ok=True)
 
 
-def load_seen(tables: Tables, slice_: int, committed: int) -> Seen:
+def load_known(tables: Tables, slice_: int, committed: int) -> KnownIdentities:
     """The identities of everything of this slice up to ``committed``."""
     seen, offset = _newest(_directory(tables, slice_), committed)
     columns = ["slice", "device", "identified", "boot", "seq"]
@@ -45,11 +45,11 @@ def load_seen(tables: Tables, slice_: int, committed: int) -> Seen:
     return seen
 
 
-def _newest(directory: Path, committed: int) -> tuple[Seen, int]:
+def _newest(directory: Path, committed: int) -> tuple[KnownIdentities, int]:
     for path in sorted(directory.glob("*.parquet"), reverse=True):
         if int(path.stem) <= committed:
             try:
-                return Seen.restore(pq.ParquetFile(path).read(use_threads=False)), int(path.stem)
+                return KnownIdentities.restore(pq.ParquetFile(path).read(use_threads=False)), int(path.stem)
             except FileNotFoundError:  # its writer has a newer one and removed this
                 continue
-    return Seen(), 0
+    return KnownIdentities(), 0

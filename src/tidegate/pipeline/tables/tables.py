@@ -106,7 +106,10 @@ class LogTable:
                     raise FencedError(
                         f"Slice {slice_} of {self.name} is at epoch {positions[slice_].epoch}, offset "
                         f"{positions[slice_].offset}, not at epoch {step.epoch}, offset {step.after}: another node has "
-                        "it now, and this batch is dropped."
+                        "it now, and this batch is dropped.",
+                        where=f"{self.name}, slice {slice_}",
+                        expected=Position(step.epoch, step.after),
+                        found=positions[slice_],
                     )
             if self._try_commit(adds, reached):
                 return

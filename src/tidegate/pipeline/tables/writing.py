@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
+from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
-from tidegate.pipeline.tables.identities import Run, Seen
+from tidegate.pipeline.tables.identities import KnownIdentities, Run
 from tidegate.pipeline.tables.tables import Step
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import parse
@@ -35,6 +36,7 @@ class TaskSettings:
     window_s: int
     cost_us_per_record: float
     fsync: bool
+    evidence: Path | None = None  # where a task leaves its error
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class TaskResult:
 
 def write_files(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: all batches of a partition in, one pickled TaskResult out."""
+    with left_in(settings.evidence):
+        yield from _written(settings, batches)
+
+
+def _written(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     started = time.perf_counter()
     task = _Task(settings)
     for batch in batches:
@@ -78,7 +85,7 @@ def write_files(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> It
 class _Task:
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, KnownIdentities] = {}
         self._spans: dict[int, list[int]] = {}  # slice -> epoch, lowest, highest offset, rows, bytes, oldest stamp
         self._readings: list[pa.RecordBatch] = []
         self._rejected: list[pa.RecordBatch] = []
@@ -114,7 +121,7 @@ class _Task:
         """Drop readings whose identity came earlier in this batch; remember the others as runs."""
         repeated: list[int] = []
         for slice_, device, boot, sequences, rows in identity_groups(readings):
-            seen = self._seen.setdefault(slice_, Seen())
+            seen = self._seen.setdefault(slice_, KnownIdentities())
             for low_at, high_at in runs_of(sequences):
                 run = Run(device, boot, int(sequences[low_at]), int(sequences[high_at - 1]))
                 known = seen.add(run).known

@@ -1,0 +1,71 @@
+"""NATS behind the port: MQTT listeners, and a log in slices that JetStream keeps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tidegate.brokers.nats import ingest
+from tidegate.brokers.nats.monitoring import read_brokers
+from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.wire import Wire
+from tidegate.model.backlog import Backlog
+from tidegate.model.installation import Installation, LogAddress
+from tidegate.model.observations import BrokerState
+
+
+class NatsLog:
+    """The streams ``SLICE_0`` … over one connection."""
+
+    def __init__(self, address: LogAddress, name: str, timeout_s: float) -> None:
+        self._slices = address.slices
+        self._wire = Wire(address.urls, timeout_s=timeout_s, name=name)
+
+    def backlog(self, committed: Mapping[int, int]) -> Backlog:
+        return ingest.measure(self._wire, self._slices, committed)
+
+    def ends(self, slices: Sequence[int]) -> dict[int, int]:
+        return ingest.last_sequences(self._wire, slices)
+
+    def read(self, wanted: Sequence[SliceRange]) -> Iterator[Rows]:
+        from tidegate.brokers.nats.fetch import fetch  # noqa: PLC0415 - Arrow is slow to import, and few read
+
+        try:
+            yield from fetch(self._wire, wanted)
+        except BaseException:
+            self._wire.close()  # an answer may still be on its way: the next read must not see it
+            raise
+
+    def purge(self, committed: Mapping[int, int]) -> dict[int, int]:
+        return ingest.purge_committed(self._wire, committed)
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+class NatsBrokers:
+    def __init__(self, installation: Installation, name: str, timeout_s: float) -> None:
+        self._installation = installation
+        self.addresses = installation.mqtt_addresses
+        self.credentials = Credentials(installation.mqtt_user, installation.mqtt_password)
+        self.log = None if installation.log is None else NatsLog(installation.log, name, timeout_s)
+
+    def states(self) -> tuple[BrokerState, ...]:
+        return read_brokers(self._installation)
+
+    def close(self) -> None:
+        if self.log is not None:
+            self.log.close()
+
+
+def open_brokers(installation: Installation, *, name: str, timeout_s: float) -> NatsBrokers:
+    return NatsBrokers(installation, name, timeout_s)
+
+
+def open_log(address: LogAddress, *, name: str, timeout_s: float) -> NatsLog:
+    return NatsLog(address, name, timeout_s)
+
+
+def embedded(state_directory: Path, settings: BrokerSettings) -> EmbeddedServers:
+    from tidegate.brokers.nats.embedded import EmbeddedBrokers  # noqa: PLC0415 - only who starts servers needs it
+
+    return EmbeddedBrokers(state_directory, settings)

@@ -1,0 +1,93 @@
+"""The control bus for a blocking program: documents of the catalogue, with compare-and-set and leases."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tidegate.bus import key_value
+from tidegate.bus.documents import Document
+from tidegate.bus.wire import Wire
+
+T = TypeVar("T")
+
+
+class Stored(NamedTuple, Generic[T]):
+    value: T
+    revision: int
+
+
+class Bus:
+    """One connection. It belongs to one thread, and is opened when it is first needed."""
+
+    def __init__(self, urls: Sequence[str], *, name: str = "tidegate", timeout_s: float = 5.0) -> None:
+        self.wire = Wire(urls, timeout_s=timeout_s, name=name)
+
+    def __enter__(self) -> "Bus":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.wire.close()
+
+    def create(self) -> None:
+        """Make the place where documents are kept, unless it is there."""
+        key_value.created(self._ask(key_value.to_create()))
+
+    # -- one document
+
+    def stored(self, document: Document[T], name: str = "") -> Stored[T] | None:
+        key = document.key_of(name)
+        entry = key_value.got(key, self._ask(key_value.to_get(key)))
+        return None if entry is None else Stored(document.decode(entry.value, name), entry.revision)
+
+    def get(self, document: Document[T], name: str = "") -> T | None:
+        stored = self.stored(document, name)
+        return None if stored is None else stored.value
+
+    def put(
+        self,
+        document: Document[T],
+        value: T,
+        name: str = "",
+        *,
+        revision: int | None = None,
+        lease_s: float | None = None,
+    ) -> int | None:
+        """Store and return the new revision; None if ``revision`` (0: must not exist) is no longer the current one."""
+        key = document.key_of(name)
+        request = key_value.to_put(key, document.encode(value), revision=revision, lease_s=lease_s)
+        return key_value.put(key, self._ask(request))
+
+    def delete(self, document: Document[Any], name: str = "") -> None:
+        self._ask(key_value.to_delete(document.key_of(name)))
+
+    def change(self, document: Document[T], step: Callable[[T | None], T | None]) -> T | None:
+        """Apply ``step`` until nobody interferes; a step that returns None leaves the document as it is."""
+        while True:
+            stored = self.stored(document)
+            before = stored.value if stored else None
+            after = step(before)
+            if after is None or after == before:
+                return before
+            if self.put(document, after, revision=stored.revision if stored else 0) is not None:
+                return after
+
+    # -- several
+
+    def names(self, document: Document[Any]) -> list[str]:
+        """Of a document of which there are several: whose there are."""
+        return key_value.listed(self._ask(key_value.to_list(document.key)), document.key)
+
+    def all(self, document: Document[T]) -> dict[str, T]:
+        """All of a document of which there are several, by name."""
+        found = ((name, self.get(document, name)) for name in self.names(document))
+        return {name: value for name, value in found if value is not None}
+
+    def keys(self) -> list[str]:
+        """Every key there is, whether the catalogue knows it or not."""
+        return key_value.listed(self._ask(key_value.to_list()))
+
+    def _ask(self, request: key_value.Request) -> key_value.Answer:
+        frame = self.wire.request(request.subject, request.payload, headers=request.headers)
+        return key_value.Answer(frame.fields(), frame.payload)

@@ -1,0 +1,202 @@
+"""The catalogue: every document on the control bus, with its key, its type, who writes it and who reads it.
+
+A document is JSON. Nobody builds a key or parses a value by hand: what is put on the bus and what is read from it goes
+through an entry of this catalogue. Documents that exist once per node, gateway or job stand under ``<key>.<name>``.
+
+Who writes and reads is said in terms of the parts: ``controller`` (``leader`` where only the leading one does),
+``gateway``, ``node``, ``up`` (whoever starts the parts of a machine), ``operator`` (a person, by a command or the
+dashboard) and ``job`` (somebody else's reader of the slices).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tidegate.control.slicing.transfer import Assignment
+from tidegate.loop.machine import LoopState
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.errors import DamagedDocumentError
+from tidegate.model.observations import GatewayState
+from tidegate.model.progress import NodeProgress
+from tidegate.model.routes import Routes
+from tidegate.model.scaling import Scale
+
+T = TypeVar("T")
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lease. Two runs of one name differ in their incarnation."""
+
+    name: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class Document(Generic[T]):
+    """One kind of document. ``per`` says what its members are named after, where there are several."""
+
+    key: str
+    type: type[T]
+    says: str
+    written_by: tuple[str, ...]
+    read_by: tuple[str, ...]
+    per: str | None = None
+    leased: bool = False  # it vanishes unless it is put again in time
+    remedy: str = "whoever writes it puts it anew"
+
+    def key_of(self, name: str = "") -> str:
+        """Where it stands; the name belongs to documents of which there are several, and to no other."""
+        if (self.per is not None) != bool(name):
+            raise ValueError(f"document {self.key!r} is kept per {self.per or 'nothing'}, and is asked for {name!r}")
+        return f"{self.key}.{name}" if name else self.key
+
+    def encode(self, value: T) -> bytes:
+        return msgspec.json.encode(value)
+
+    def decode(self, content: bytes, name: str = "") -> T:
+        try:
+            return msgspec.json.decode(content, type=self.type)
+        except msgspec.DecodeError as error:
+            key = self.key_of(name)
+            raise DamagedDocumentError(
+                f"The document {key!r} on the control bus is damaged ({error}): {self.remedy}.",
+                where=key,
+                expected=self.type,
+                found=content,
+            ) from None
+
+
+@dataclass(frozen=True)
+class Journal(Generic[T]):
+    """Records that are appended and never changed, the newest ``records_max`` of them."""
+
+    stream: str
+    subject: str
+    type: type[T]
+    says: str
+    written_by: tuple[str, ...]
+    read_by: tuple[str, ...]
+    records_max: int
+
+
+ADVICE = Document(
+    "advice",
+    Advice,
+    "how often devices may send, for a while",
+    written_by=("leader",),
+    read_by=("gateway",),
+    leased=True,
+)
+ROUTES = Document(
+    "routes", Routes, "which brokers new clients go to, in which shares", written_by=("leader",), read_by=("gateway",)
+)
+SCALE = Document(
+    "scale",
+    Scale,
+    "how many processing nodes shall run",
+    written_by=("leader", "up"),
+    read_by=("up", "controller"),
+)
+MODE = Document(
+    "mode",
+    Mode,
+    "what the operator allows",
+    written_by=("operator", "controller"),
+    read_by=("controller",),
+    remedy="'tidegate release' writes it anew",
+)
+LEADER = Document(
+    "leader", Holder, "which controller acts", written_by=("controller",), read_by=("controller",), leased=True
+)
+LOOP_STATE = Document(
+    "policy.send_rate",
+    LoopState,
+    "all that the loop has decided, for the next leader",
+    written_by=("leader",),
+    read_by=("controller",),
+)
+OFFSETS = Document(
+    "offsets",
+    dict[int, int],
+    "the committed offset of each slice, as far as any controller ever saw it",
+    written_by=("leader",),
+    read_by=("controller",),
+)
+SLICES = Document(
+    "slices",
+    Assignment,
+    "which node owns which slice, under which epoch, and which is on its way to whom",
+    written_by=("node", "leader", "operator"),
+    read_by=("node", "controller", "up", "operator"),
+)
+NODE_LEASES = Document(
+    "lease",
+    Holder,
+    "which processing nodes live",
+    written_by=("node",),
+    read_by=("node", "controller", "up", "operator"),
+    per="node",
+    leased=True,
+)
+PROGRESS = Document(
+    "progress",
+    NodeProgress,
+    "what a processing node has done and how it is",
+    written_by=("node",),
+    read_by=("controller", "up", "operator"),
+    per="node",
+)
+JOBS = Document(
+    "jobs",
+    dict[int, int],
+    "what another job that reads the slices has committed of each: nothing above may leave the log",
+    written_by=("job",),
+    read_by=("node",),
+    per="job",
+)
+GATEWAYS = Document(
+    "gateways",
+    GatewayState,
+    "what a gateway has done and how it is",
+    written_by=("gateway",),
+    read_by=("controller",),
+    per="gateway",
+    leased=True,
+)
+DOCUMENTS: tuple[Document[Any], ...] = (
+    ADVICE,
+    ROUTES,
+    SCALE,
+    MODE,
+    LEADER,
+    LOOP_STATE,
+    OFFSETS,
+    SLICES,
+    NODE_LEASES,
+    PROGRESS,
+    JOBS,
+    GATEWAYS,
+)
+
+AUDIT = Journal(
+    "AUDIT",
+    "audit",
+    Decision,
+    "every decision with its reason",
+    written_by=("leader",),
+    read_by=("controller", "operator"),
+    records_max=100_000,
+)
+JOURNALS: tuple[Journal[Any], ...] = (AUDIT,)
+
+
+def named(key: str) -> Document[Any] | None:
+    """The entry of the catalogue that a key on the bus belongs to; None where it belongs to none."""
+    for document in DOCUMENTS:
+        if key == document.key and document.per is None:
+            return document
+        if document.per is not None and key.startswith(f"{document.key}.") and "." not in key[len(document.key) + 1 :]:
+            return document
+    return None

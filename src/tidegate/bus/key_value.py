@@ -1,0 +1,119 @@
+"""The bus's key-value bucket as requests and answers, without IO: what is asked, and what an answer means.
+
+The bucket is a JetStream stream with one message per key; the bus's own clock ends a lease, so no two machines' clocks
+have to agree. Two transports carry these requests: the blocking ``client`` and the asyncio ``watching``.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+from tidegate.model.errors import BrokerUnavailableError
+
+BUCKET = "tidegate"
+STREAM = f"KV_{BUCKET}"
+_PREFIX = f"$KV.{BUCKET}."
+_WRONG_SEQUENCE = {10071, 10164}
+_NOT_FOUND = "404"
+
+
+class Entry(NamedTuple):
+    value: bytes
+    revision: int
+
+
+class Request(NamedTuple):
+    subject: str
+    payload: bytes = b""
+    headers: dict[str, str] | None = None
+
+
+class Answer(NamedTuple):
+    """``headers`` has what the server added, and its status under ``Status`` where it said one."""
+
+    headers: Mapping[str, str]
+    payload: bytes
+
+
+def subject_of(key: str) -> str:
+    """Every change of a document is a message here."""
+    return f"{_PREFIX}{key}"
+
+
+def to_create() -> Request:
+    config = {
+        "name": STREAM,
+        "subjects": [f"{_PREFIX}>"],
+        "max_msgs_per_subject": 1,
+        "storage": "file",
+        "discard": "new",
+        "allow_direct": True,
+        "allow_rollup_hdrs": True,
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": 0,
+    }
+    return Request(f"$JS.API.STREAM.CREATE.{STREAM}", json.dumps(config).encode())
+
+
+def created(answer: Answer) -> None:
+    if "error" in (reply := json.loads(answer.payload)):
+        raise BrokerUnavailableError(f"The control bus cannot keep documents: {reply['error']['description']}.")
+
+
+def to_get(key: str) -> Request:
+    return Request(f"$JS.API.DIRECT.GET.{STREAM}.{_PREFIX}{key}")
+
+
+def got(key: str, answer: Answer) -> Entry | None:
+    """The entry, or None where there is none, or none any more."""
+    headers = answer.headers
+    if headers.get("Status") == _NOT_FOUND or "KV-Operation" in headers:
+        return None
+    if "Status" in headers or "Nats-Sequence" not in headers:
+        _refused("did not give", key, headers.get("Description") or headers.get("Status") or "no value")
+    return Entry(answer.payload, int(headers["Nats-Sequence"]))
+
+
+def to_put(key: str, value: bytes, *, revision: int | None, lease_s: float | None) -> Request:
+    """``revision`` is the one that must be the current one (0: there must be none); None overwrites."""
+    headers = {}
+    if revision is not None:
+        headers["Nats-Expected-Last-Subject-Sequence"] = str(revision)
+    if lease_s is not None:
+        headers["Nats-TTL"] = f"{math.ceil(lease_s)}s"
+    return Request(subject_of(key), value, headers or None)
+
+
+def put(key: str, answer: Answer) -> int | None:
+    """The new revision; None if the expected one is no longer the current one."""
+    if "Status" in answer.headers:
+        _refused("did not take", key, answer.headers.get("Description") or answer.headers["Status"])
+    reply = json.loads(answer.payload)
+    if "error" not in reply:
+        return int(reply["seq"])
+    if reply["error"].get("err_code") not in _WRONG_SEQUENCE:
+        _refused("did not take", key, reply["error"]["description"])
+    return None
+
+
+def to_delete(key: str) -> Request:
+    return Request(f"$JS.API.STREAM.PURGE.{STREAM}", json.dumps({"filter": f"{_PREFIX}{key}"}).encode())
+
+
+def to_list(prefix: str = "") -> Request:
+    """Every key, or those below a prefix."""
+    below = f"{_PREFIX}{prefix}.>" if prefix else f"{_PREFIX}>"
+    return Request(f"$JS.API.STREAM.INFO.{STREAM}", json.dumps({"subjects_filter": below}).encode())
+
+
+def listed(answer: Answer, prefix: str = "") -> list[str]:
+    reply = json.loads(answer.payload)
+    if "error" in reply:
+        _refused("did not list", prefix or "its documents", reply["error"]["description"])
+    begin = f"{_PREFIX}{prefix}." if prefix else _PREFIX
+    return sorted(subject.removeprefix(begin) for subject in reply["state"].get("subjects") or {})
+
+
+def _refused(what: str, key: str, why: str) -> NoReturn:
+    raise BrokerUnavailableError(f"The control bus {what} {key}: {why}.", where=key, found=why)

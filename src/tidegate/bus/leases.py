@@ -1,0 +1,109 @@
+"""A lease: of several that would, one holds a document, until it has not renewed it for a while.
+
+The document holds the holder's name and incarnation and runs out by the bus's own clock. A renewal that was stored
+although its answer never came is recognised by the incarnation, and is no loss.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import LEADER, Document, Holder
+from tidegate.model.errors import BrokerUnavailableError
+
+# Of a leader's lease: when it stops acting, and when the bus lets another in (in whole seconds, rounded up).
+ACTING_SHARE, HELD_SHARE = 1 / 2, 2 / 3
+
+
+class Lease:
+    """Belongs to the thread of its bus; ``holder`` may be read by any.
+
+    ``name`` is who asks; where there is one such document per name, it is also which one is asked for.
+    """
+
+    def __init__(self, bus: Bus, document: Document[Holder], name: str, lease_s: float) -> None:
+        self._bus, self._document, self._lease_s = bus, document, lease_s
+        self._own = Holder(name, secrets.token_hex(8))
+        self._which = name if document.per is not None else ""
+        self._revision: int | None = None
+        self.holder: str | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was ours when the bus answered last."""
+        return self._revision is not None
+
+    def keep(self) -> bool:
+        """Take or renew the lease; whether it is ours now."""
+        if self._revision is not None:
+            self._revision = self._put(self._revision)
+        if self._revision is None:
+            self._revision = self._take()
+        if self._revision is not None:
+            self.holder = self._own.name
+        return self._revision is not None
+
+    def _take(self) -> int | None:
+        held = self._bus.stored(self._document, self._which)
+        if held is None:
+            return self._put(0)
+        if held.value == self._own:
+            return self._put(held.revision)
+        self.holder = held.value.name
+        return None
+
+    def _put(self, revision: int) -> int | None:
+        return self._bus.put(self._document, self._own, self._which, revision=revision, lease_s=self._lease_s)
+
+    def end(self) -> None:
+        """Let the next one in at once. Only call it while the lease is surely ours: it may be another's by now."""
+        if self._revision is not None:
+            self._revision = None
+            try:
+                self._bus.delete(self._document, self._which)
+            except BrokerUnavailableError:
+                return  # the lease ends by itself
+
+
+class LeaderLease:
+    """Several controllers may run, one acts.
+
+    The bus lets the next one in after two thirds of the lease, so that it leads within a whole one. The leader counts
+    on its own clock, from *before* it asked for a renewal, and stops acting at half a lease. So when the bus lets the
+    next one in, the last one has been silent for a while, whatever the two machines' clocks say.
+
+    Belongs to the thread of its bus; ``may_act`` and ``leader`` may be read by any.
+    """
+
+    def __init__(self, bus: Bus, name: str, lease_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lease = Lease(bus, LEADER, name, HELD_SHARE * lease_s)
+        self._acting_s = ACTING_SHARE * lease_s
+        self._clock = clock
+        self._acts_until_s = 0.0
+
+    @property
+    def leader(self) -> str | None:
+        return self._lease.holder
+
+    @property
+    def may_act(self) -> bool:
+        return self._clock() < self._acts_until_s
+
+    def keep(self) -> bool:
+        """Take or renew the lease; whether it is ours now."""
+        asked_at_s = self._clock()
+        try:
+            is_ours = self._lease.keep()
+        finally:
+            if not self._lease.is_held:
+                self._acts_until_s = 0.0
+        if is_ours:
+            self._acts_until_s = asked_at_s + self._acting_s
+        return is_ours
+
+    def end(self) -> None:
+        """Let the next one lead at once, while the lease is surely ours."""
+        if self.may_act:
+            self._acts_until_s = 0.0
+            self._lease.end()

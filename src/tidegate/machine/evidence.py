@@ -1,0 +1,56 @@
+"""Errors that happen in the processes Spark starts, told to the process that started Spark.
+
+Spark passes an exception on as the text of a traceback. What went wrong is not looked for in that: the process where it
+happens leaves the error as a value in a directory of the query's, and the node reads it there. Workers on other
+machines cannot leave it; then what Spark says is all there is.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tidegate.model.errors import TidegateError
+
+_SUFFIX = ".error"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """An error of Tidegate's own, or one of the operating system's with its number."""
+
+    sentence: str
+    where: str = ""
+    expected: str = ""
+    found: str = ""
+    errno: int | None = None
+
+
+@contextlib.contextmanager
+def left_in(directory: str | Path | None) -> Iterator[None]:
+    """Whatever is raised inside is left in the directory as well, where there is one."""
+    try:
+        yield
+    except (TidegateError, OSError) as error:
+        if directory is not None:
+            with contextlib.suppress(OSError):  # a full disk must not hide the error that it caused
+                _leave(Path(directory), error)
+        raise
+
+
+def _leave(directory: Path, error: TidegateError | OSError) -> None:
+    if isinstance(error, TidegateError):
+        left = Evidence(sentence=str(error), where=error.where, expected=str(error.expected), found=str(error.found))
+    else:
+        left = Evidence(sentence=str(error), where=str(error.filename or ""), errno=error.errno)
+    (directory / f"{os.getpid()}{_SUFFIX}").write_bytes(msgspec.json.encode(left))
+
+
+def found_in(directory: Path) -> Evidence | None:
+    """The first error that was left there; those behind it may be its consequences."""
+    files = sorted(directory.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_mtime_ns)
+    for file in files:
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(file.read_bytes(), type=Evidence)
+    return None

@@ -1,0 +1,27 @@
+"""Files and directories that only their owner may read: credentials, addresses, data."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from tidegate.model.errors import UserError
+
+
+def make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise UserError(f"{directory} cannot be used as a private directory ({error}): choose another.") from None
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Whole or not at all, and never readable by anybody else, not even for a moment."""
+    make_private(path.parent)
+    partial = path.with_name(path.name + ".partial")
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    partial.replace(path)

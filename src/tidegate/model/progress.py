@@ -1,0 +1,49 @@
+"""What a processing node says of itself while it works, for everybody who acts on it."""
+
+from typing import Any
+
+import msgspec
+
+
+class SliceProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """One slice since the node took it: how far the tables have it, and what its rows cost."""
+
+    committed: int
+    epoch: int = 0
+    rows: int = 0
+    bytes: int = 0
+    cost_us_per_row: float = 0.0
+    age_s: float = 0.0  # of the oldest message in the last commit
+    lag: int = 0  # what the log had beyond the last batch
+
+
+class WorkTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Since the node started."""
+
+    rows: int = 0
+    repeats: int = 0
+    batches: int = 0
+
+
+class WorkAtLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows and seconds of the batches that show what the node can do."""
+
+    rows: float = 0.0
+    seconds: float = 0.0
+
+
+class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """``query`` is Spark's own account of its last batch, in its words: for people, not for policies."""
+
+    node: str
+    at: float = 0.0  # when this was said (Unix time)
+    pid: int = 0
+    memory_mib: int = 0
+    problem: str | None = None  # why the query was started anew
+    alarm: str | None = None  # what does not work at the moment, though the query runs
+    ready: bool = True  # it has finished a batch; before that it only warms up
+    query: dict[str, Any] = {}
+    committed_at: float = 0.0  # when it committed last (Unix time), 0 where it has not
+    totals: WorkTotals = WorkTotals()
+    limit: WorkAtLimit = WorkAtLimit()
+    slices: dict[int, SliceProgress] = {}
