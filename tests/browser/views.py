@@ -12,7 +12,7 @@ import msgspec
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, HeldClient, NodeState, ProcessState
-from tidegate.model.view import Chain, Sample, View
+from tidegate.model.view import ChainStates, Sample, View
 
 NODE_PER_S = 250.0
 NODES, NODES_MAX = 2, 4
@@ -176,7 +176,7 @@ def view_at(shown: Run, mode: Mode, *, broken: bool = False, holding_gateways: i
         mode=mode,
         samples=shown.samples,
         decisions=shown.decisions[-50:],
-        chain=Chain(
+        chain=ChainStates(
             gateways=tuple(
                 _holding(_gateway(f"gateway-{number + 1}", now, published), number, now)
                 for number in range(holding_gateways)

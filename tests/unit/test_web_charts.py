@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.view import DECISIONS_SHOWN, Chain, Sample, View
-from tidegate.web import charts, plot
-from tidegate.web.source import Source, shifted
+from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
+from tidegate.web.components import plot
+from tidegate.web.components.lines import recent
+from tidegate.web.tabs.overview import charts
+from tidegate.web.values.ages import SPAN_S
+from tidegate.web.values.source import Source, shifted
 
 
 def sample(at_s: float, age_s: float = 0.4, **fields: object) -> Sample:
@@ -25,7 +28,7 @@ def decision(at_s: float, phase: str = "protect", *, acted: bool = True) -> Deci
     return Decision(at_s=at_s, controller="c", phase=phase, sentence="Held, because.", acted=acted, action=action)
 
 
-def series(options: plot.Options, name: str) -> plot.Options:
+def series(options: plot.ChartOptions, name: str) -> plot.ChartOptions:
     return next(entry for entry in options["series"] if entry["name"] == name)
 
 
@@ -33,15 +36,15 @@ RUN = tuple(sample(1000.0 + number / 2, capacity_per_s=500.0) for number in rang
 
 
 def test_only_two_minutes_are_drawn_with_one_point_a_second() -> None:
-    shown = charts.recent(RUN)
+    shown = recent(RUN)
     assert shown[-1] == RUN[-1]
-    assert shown[0].at_s >= RUN[-1].at_s - plot.SPAN_S
+    assert shown[0].at_s >= RUN[-1].at_s - SPAN_S
     assert len(shown) in (120, 121, 122)
     assert all(b.at_s > a.at_s for a, b in itertools.pairwise(shown))
 
 
 def test_without_samples_there_is_an_empty_chart() -> None:
-    assert charts.recent(()) == ()
+    assert recent(()) == ()
     assert charts.overview((), (), ())["series"] == []
 
 
@@ -76,7 +79,7 @@ def test_an_unknown_capacity_is_not_drawn() -> None:
 def test_both_panels_share_their_time() -> None:
     first, second = charts.overview(RUN, (), ())["xAxis"]
     assert (first["min"], first["max"]) == (second["min"], second["max"])
-    assert first["max"] - first["min"] == plot.SPAN_S * 1000
+    assert first["max"] - first["min"] == SPAN_S * 1000
 
 
 def test_decisions_stand_at_their_moment_and_hollow_where_nobody_acted() -> None:
@@ -142,7 +145,8 @@ def test_axes_end_at_round_numbers(value: float, ceiling: float) -> None:
 @given(st.lists(st.tuples(st.floats(0, 1000), st.integers(1, 3)), min_size=1, max_size=4))
 def test_end_labels_never_cover_each_other(labels: list[tuple[float, int]]) -> None:
     lines = [
-        plot.Line(name="x", label="\n".join("x" * rows), hue="ink", points=((0.0, value),)) for value, rows in labels
+        plot.ChartLine(name="x", label="\n".join("x" * rows), hue="ink", points=((0.0, value),))
+        for value, rows in labels
     ]
     shifts = plot.label_shifts_px(lines, 1000.0, 190)
     placed = sorted(
@@ -154,7 +158,7 @@ def test_end_labels_never_cover_each_other(labels: list[tuple[float, int]]) -> N
 
 
 def test_a_stretch_of_time_is_remembered_as_the_past_run() -> None:
-    view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=Chain())
+    view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=ChainStates())
 
     async def set_mode(_: Mode) -> None: ...
 
@@ -166,7 +170,7 @@ def test_a_stretch_of_time_is_remembered_as_the_past_run() -> None:
 
 
 def test_a_given_past_run_begins_where_the_view_began() -> None:
-    view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=Chain())
+    view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=ChainStates())
 
     async def set_mode(_: Mode) -> None: ...
 

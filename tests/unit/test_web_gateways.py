@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from tidegate.model.observations import GatewayState, HeldClient, ProcessState
-from tidegate.web import chain
-from tidegate.web.gateways import charts, tables
-from tidegate.web.gateways.history import GatewayHistory, Record
-from tidegate.web.gateways.sentence import sentence, tiles
-from tidegate.web.plot import height_px
+from tidegate.web.components.plot import height_px
+from tidegate.web.components.stations import stations_html
+from tidegate.web.tabs.gateways import charts, tables
+from tidegate.web.tabs.gateways.sentence import sentence, tiles
+from tidegate.web.values.gateway_history import GatewayHistory, Record
 
 
 def gateway(at_s: float = 100.0, name: str = "g1", **fields: Any) -> GatewayState:
@@ -204,7 +204,7 @@ def test_names_from_elsewhere_cannot_carry_markup() -> None:
         tables.held_clients(shown).html(),
         tables.held_reasons(shown).html(),
         tables.refusals(shown, {}).html(),
-        chain.html(tiles(shown, {}), "tiles"),
+        stations_html(tiles(shown, {}), "tiles"),
     ]
     assert all(mark not in part for part in parts for mark in ("<script>", "<i>", "<b>", "<not>"))
     assert "&lt;not&gt;" in parts[3]

@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.model.decisions import Mode
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState
-from tidegate.model.view import Chain, Sample, View
+from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.metrics import exposition
 
 NOW = Sample(
@@ -53,7 +53,7 @@ VIEW = View(
     mode=Mode(),
     samples=(NOW,),
     decisions=(),
-    chain=Chain(
+    chain=ChainStates(
         gateways=(GATEWAY,),
         brokers=(
             BrokerState(name="b1", address="h:1", healthy=True, connections=400),
@@ -127,7 +127,7 @@ def test_every_value_is_there_in_base_units() -> None:
 
 
 def test_what_is_unknown_is_left_out() -> None:
-    unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=Chain(), alarms=())
+    unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates(), alarms=())
     assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
     now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, instances_wanted=None)
     gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()

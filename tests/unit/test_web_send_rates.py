@@ -7,12 +7,12 @@ import pytest
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
 from tidegate.model.observations import ClassState, GatewayState
-from tidegate.model.view import Chain, Sample, View
-from tidegate.web.asked import asked_of, untold
-from tidegate.web.plot import Options
-from tidegate.web.publish_rates import PublishRates
-from tidegate.web.send_rates import charts, tables
-from tidegate.web.send_rates.sentence import sentence
+from tidegate.model.view import ChainStates, Sample, View
+from tidegate.web.components.plot import ChartOptions
+from tidegate.web.tabs.send_rates import charts, tables
+from tidegate.web.tabs.send_rates.sentence import sentence
+from tidegate.web.values.asked import asked_of, untold
+from tidegate.web.values.publish_rates import PublishRates
 
 SHADOW = Mode(send_rate="shadow")
 
@@ -48,7 +48,7 @@ def view(*samples: Sample, mode: Mode | None = None, decisions: tuple[Decision, 
         mode=mode or Mode(),
         samples=samples,
         decisions=decisions,
-        chain=Chain(gateways=(gateway,)),
+        chain=ChainStates(gateways=(gateway,)),
     )
 
 
@@ -163,13 +163,13 @@ def test_a_phase_that_nobody_described_is_still_named() -> None:
     assert dict(tables.control(view(sample(phase="settling"))).rows)["Phase"] == "Settling"
 
 
-def lines(options: Options, panel: int) -> dict[str, Options]:
+def lines(options: ChartOptions, panel: int) -> dict[str, ChartOptions]:
     return {
         entry["name"]: entry for entry in options["series"] if entry["type"] == "line" and entry["xAxisIndex"] == panel
     }
 
 
-def label(entry: Options) -> str:
+def label(entry: ChartOptions) -> str:
     found: str = entry["endLabel"]["formatter"]
     return found.removeprefix("{square|■} ")
 
@@ -268,7 +268,7 @@ def test_decisions_stand_under_what_they_change() -> None:
     }
 
 
-def shading(options: Options) -> tuple[list[tuple[float, float]], list[str]]:
+def shading(options: ChartOptions) -> tuple[list[tuple[float, float]], list[str]]:
     found = next(entry for entry in options["series"] if "markArea" in entry)
     areas = [(begin["xAxis"], end["xAxis"]) for begin, end in found["markArea"]["data"]]
     return areas, [word["label"]["formatter"] for word in found["data"]]

@@ -14,7 +14,7 @@ import pytest
 
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import UserError
-from tidegate.model.view import Chain, Sample, View
+from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.server import serve
 
 TOKEN = "tide-secret-token"
@@ -41,7 +41,13 @@ class Installation:
 
     def view(self) -> View:
         return View(
-            name="x", controller="c1", leader="c1", mode=self.mode, samples=self.samples, decisions=(), chain=Chain()
+            name="x",
+            controller="c1",
+            leader="c1",
+            mode=self.mode,
+            samples=self.samples,
+            decisions=(),
+            chain=ChainStates(),
         )
 
     async def set_mode(self, mode: Mode) -> None:

@@ -5,11 +5,16 @@ import pytest
 
 from tidegate.model.decisions import Action, Decision, Mode, Reason
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
-from tidegate.model.view import Chain, Sample, View
-from tidegate.web import chain, tables
-from tidegate.web.decision_list import decision_html
-from tidegate.web.publish_rates import PublishRates, RateWindow
-from tidegate.web.words import mode_word, number, view_age_s
+from tidegate.model.view import ChainStates, Sample, View
+from tidegate.web.components.decision_list import decision_html
+from tidegate.web.components.stations import stations_html
+from tidegate.web.tabs.brokers.tables import brokers
+from tidegate.web.tabs.overview.chain import stations
+from tidegate.web.tabs.overview.tables import raw_values
+from tidegate.web.tabs.pipeline.tables import nodes
+from tidegate.web.values.ages import view_age_s
+from tidegate.web.values.publish_rates import PublishRates, RateWindow
+from tidegate.web.values.words import mode_word, number
 
 SAMPLE = Sample(
     at_s=100.0,
@@ -29,7 +34,7 @@ VIEW = View(
     mode=Mode(),
     samples=(SAMPLE,),
     decisions=(),
-    chain=Chain(
+    chain=ChainStates(
         brokers=(
             BrokerState(name="b1", address="h:1", healthy=True, connections=7),
             BrokerState(name="b2", address="h:2", healthy=False, problem="does not answer"),
@@ -57,27 +62,27 @@ def gateway(publishes: int, at_s: float, name: str = "g1", **classes: int) -> Ga
 
 
 def test_every_station_names_its_numbers_and_alarms() -> None:
-    devices, gate, brokers, spark, stored = chain.stations(VIEW, NO_RATES)
+    devices, gate, broker, spark, stored = stations(VIEW, NO_RATES)
     assert (devices.value, devices.detail) == ("800 connected", "asked to send every 1.6 s")
     assert gate.value == "none runs"
-    assert (brokers.value, brokers.detail) == ("1 of 2 healthy", "backlog 24,000")
-    assert brokers.alarms == ("b2: does not answer",)
+    assert (broker.value, broker.detail) == ("1 of 2 healthy", "backlog 24,000")
+    assert broker.alarms == ("b2: does not answer",)
     assert (spark.value, spark.alarms) == ("1,100 msg/s", ("n1: does not answer",))
     assert (stored.value, stored.alarms) == ("12 s old", ("older than 2 s",))
 
 
 def test_before_the_first_measurement_nothing_is_claimed() -> None:
-    empty = msgspec.structs.replace(VIEW, samples=(), chain=Chain())
-    assert all(" 0" not in f" {station.value}" for station in chain.stations(empty, NO_RATES))
-    assert "not measured" in chain.html(chain.stations(empty, NO_RATES))
-    assert "Nothing is measured yet." in tables.raw_values(empty, 100.0).html()
+    empty = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates())
+    assert all(" 0" not in f" {station.value}" for station in stations(empty, NO_RATES))
+    assert "not measured" in stations_html(stations(empty, NO_RATES))
+    assert "Nothing is measured yet." in raw_values(empty, 100.0).html()
 
 
 def test_an_unknown_value_is_no_zero() -> None:
-    rows = dict(tables.raw_values(VIEW, 101.0).rows)
+    rows = dict(raw_values(VIEW, 101.0).rows)
     assert rows["Capacity"] == "not known yet"
     assert rows["Age of these values"] == "1 s"
-    assert tables.brokers(VIEW).rows[1][3] == "?"
+    assert brokers(VIEW).rows[1][3] == "?"
 
 
 def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
@@ -100,9 +105,9 @@ def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> Non
     now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, instances=1, instances_wanted=3)
     held = msgspec.structs.replace(gateway(1, 1.0), held=7)
     view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, gateways=(held,)))
-    devices, gate, _, spark, _ = chain.stations(view, NO_RATES)
+    devices, gate, _, spark, _ = stations(view, NO_RATES)
     assert devices.detail == "asked to send less, by class"
-    shadow = chain.stations(msgspec.structs.replace(view, mode=Mode(send_rate="shadow")), NO_RATES)
+    shadow = stations(msgspec.structs.replace(view, mode=Mode(send_rate="shadow")), NO_RATES)
     assert shadow[0] == devices, "advice in force counts until its lease runs out"
     assert gate.detail == "800 connections, 7 held, 2 refused so far"
     assert spark.detail == "0 of 1 nodes alive, 3 wanted"
@@ -110,8 +115,8 @@ def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> Non
 
 def test_a_node_says_what_it_does_at_its_limit() -> None:
     seen = NodeState(name="n1", alive=True, slices=(0,), rows=40, limit_rows=1500.0, limit_s=3.0)
-    nodes = Chain(nodes=(seen, NodeState(name="n2", alive=True, slices=(), rows=0)))
-    assert [row[5] for row in tables.nodes(msgspec.structs.replace(VIEW, chain=nodes)).rows] == [
+    reported = ChainStates(nodes=(seen, NodeState(name="n2", alive=True, slices=(), rows=0)))
+    assert [row[5] for row in nodes(msgspec.structs.replace(VIEW, chain=reported)).rows] == [
         "500 msg/s",
         "not seen yet",
     ]

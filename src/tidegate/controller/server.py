@@ -21,7 +21,7 @@ from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, Observation
-from tidegate.model.view import DECISIONS_SHOWN, Chain, Sample, View
+from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
 
 SHOWN_S = 600.0
 PAGES_EVERY_S = 1.0
@@ -70,7 +70,9 @@ class Controller:
             mode=self._mode,
             samples=tuple(self._samples),
             decisions=self._decisions,
-            chain=Chain(gateways=seen.gateways, brokers=seen.brokers, nodes=seen.nodes) if seen else Chain(),
+            chain=ChainStates(gateways=seen.gateways, brokers=seen.brokers, nodes=seen.nodes)
+            if seen
+            else ChainStates(),
             alarms=(*alarms, self._problem) if self._problem else alarms,
         )
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tidegate.demo.verdict import Figures, table
 from tidegate.model.decisions import Decision
-from tidegate.model.view import Sample, State, seconds
+from tidegate.model.view import Sample, StateSummary, seconds
 
 # The story is looked at four times a second: with this, never two seconds pass without a line.
 EVERY_S = 1.75
@@ -38,7 +38,7 @@ class Story:
     def quiet_s(self) -> float:
         return time.monotonic() - self._said_s
 
-    def state(self, state: State) -> None:
+    def state(self, state: StateSummary) -> None:
         self.say(f"  {state.severity}: {state.sentence}", _STYLES[state.severity])
 
     def measured(self, second: float, samples: Sequence[Sample], severity: str) -> None:

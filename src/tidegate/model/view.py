@@ -30,7 +30,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     classes: dict[str, float] = {}  # advised interval by class, where classes are treated differently
 
 
-class Chain(msgspec.Struct, frozen=True, kw_only=True):
+class ChainStates(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parts between devices and tables last reported."""
+
     gateways: tuple[GatewayState, ...] = ()
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
@@ -45,7 +47,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     samples: tuple[Sample, ...]
     decisions: tuple[Decision, ...]
-    chain: Chain
+    chain: ChainStates
     alarms: tuple[str, ...] = ()
 
     @property
@@ -53,7 +55,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.samples[-1] if self.samples else None
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class StateSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence and how worried it is: good, caution or danger."""
 
     sentence: str
@@ -67,17 +69,17 @@ def seconds(value: float) -> str:
     return f"{value:.2g} s" if value < 9.95 else f"{value:,.0f} s"
 
 
-def state_of(samples: tuple[Sample, ...], mode: Mode) -> State:
+def state_of(samples: tuple[Sample, ...], mode: Mode) -> StateSummary:
     """Say like this: Data is 24 s old and ageing: 1,900 msg/s arrive, Spark takes 1,100. Nobody is slowed."""
     if not samples:
-        return State(sentence="Nothing is known yet: the first measurement is on its way.", severity="caution")
+        return StateSummary(sentence="Nothing is known yet: the first measurement is on its way.", severity="caution")
     now = samples[-1]
     ageing = is_ageing(samples)
     old = f"Data is {seconds(now.age_s)} old"
     if ageing:
         old += f" and ageing: {now.arrival_per_s:,.0f} msg/s arrive, Spark takes {now.departure_per_s:,.0f}"
     severity = "good" if now.age_s < AGE_S_CAUTION else "caution" if now.age_s < AGE_S_DANGER else "danger"
-    return State(sentence=f"{old}. {_held(now, mode)}", severity=severity)
+    return StateSummary(sentence=f"{old}. {_held(now, mode)}", severity=severity)
 
 
 def _held(now: Sample, mode: Mode) -> str:

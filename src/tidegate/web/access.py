@@ -1,7 +1,7 @@
 """The token in front of every route: pages, API, metrics, web sockets and static files alike.
 
 ``Authorization: Bearer …`` serves programs. A browser brings ``?token=…`` once and gets a cookie. The cookie is derived
-from the token, because browsers send it to every port of a host, and who sees it there must not learn the token itself.
+from the token, because browsers send it to every port of a host, and servers there must not learn the token itself.
 Its name is derived as well, so that two installations on one host do not disturb each other.
 """
 

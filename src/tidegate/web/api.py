@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from tidegate.model.decisions import Mode
 from tidegate.model.view import state_of
 from tidegate.web import metrics
-from tidegate.web.source import source_of
+from tidegate.web.values.source import source_of
 
 DECISIONS_DEFAULT = 20
 

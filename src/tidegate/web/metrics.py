@@ -3,14 +3,14 @@
 A value that is not known has no sample: an alert may then ask for its absence, and nobody trusts a false zero.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidegate.model.view import Chain, Sample, View
-from tidegate.web.words import view_age_s
+from tidegate.model.view import ChainStates, Sample, View
+from tidegate.web.values.ages import view_age_s
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -84,7 +84,7 @@ def _of_sample(now: Sample) -> Iterator[Metric]:
             yield GaugeMetricFamily(name, words, value=value)
 
 
-def _of_control(now: Sample, chain: Chain) -> Iterator[Metric]:
+def _of_control(now: Sample, chain: ChainStates) -> Iterator[Metric]:
     advised = GaugeMetricFamily(
         "tidegate_advised_interval_seconds",
         "Least time between two messages that devices (of a class, or all others) are asked for; 0 is their default.",
@@ -102,7 +102,7 @@ def _of_control(now: Sample, chain: Chain) -> Iterator[Metric]:
     yield nodes
 
 
-def _of_gateways(chain: Chain) -> Iterator[Metric]:
+def _of_gateways(chain: ChainStates) -> Iterator[Metric]:
     label = ["gateway"]
     connections = GaugeMetricFamily("tidegate_gateway_connections", "Devices connected to this gateway.", labels=label)
     publishes = CounterMetricFamily("tidegate_gateway_publishes", "Messages that devices handed over.", labels=label)
@@ -127,15 +127,12 @@ def _of_gateways(chain: Chain) -> Iterator[Metric]:
         advised.add_metric([gateway.name], gateway.advised)
         admitting.add_metric([gateway.name], gateway.admitting)
         overload.add_metric([gateway.name], gateway.overload)
-        for reason, count in gateway.refused.items():
-            refused.add_metric([gateway.name, reason], count)
-        for version, count in gateway.versions.items():
-            versions.add_metric([gateway.name, version], count)
-    families = (connections, publishes, acknowledged, advised, admitting, overload, refused, versions)
-    yield from (family for family in families if family.samples)
+        _add_each(refused, gateway.name, gateway.refused)
+        _add_each(versions, gateway.name, gateway.versions)
+    yield from _filled(connections, publishes, acknowledged, advised, admitting, overload, refused, versions)
 
 
-def _of_holds(chain: Chain) -> Iterator[Metric]:
+def _of_holds(chain: ChainStates) -> Iterator[Metric]:
     label, reason_label = ["gateway"], ["gateway", "reason"]
     held = GaugeMetricFamily("tidegate_held_publishes", "Messages that wait in this gateway.", labels=label)
     clients = GaugeMetricFamily("tidegate_held_clients", "Clients whose messages wait, by reason.", labels=reason_label)
@@ -146,14 +143,12 @@ def _of_holds(chain: Chain) -> Iterator[Metric]:
     for gateway in chain.gateways:
         held.add_metric([gateway.name], gateway.held)
         so_far.add_metric([gateway.name], gateway.held_total)
-        for reason, count in gateway.held_clients.items():
-            clients.add_metric([gateway.name, reason], count)
-        for reason, count in gateway.dropped.items():
-            dropped.add_metric([gateway.name, reason], count)
-    yield from (family for family in (held, clients, so_far, dropped) if family.samples)
+        _add_each(clients, gateway.name, gateway.held_clients)
+        _add_each(dropped, gateway.name, gateway.dropped)
+    yield from _filled(held, clients, so_far, dropped)
 
 
-def _of_processes(chain: Chain) -> Iterator[Metric]:
+def _of_processes(chain: ChainStates) -> Iterator[Metric]:
     """By number, not by process id: the one that takes another's place goes on with its series."""
     label = ["gateway", "process"]
     connections = GaugeMetricFamily("tidegate_process_connections", "Devices that this process serves.", labels=label)
@@ -173,10 +168,10 @@ def _of_processes(chain: Chain) -> Iterator[Metric]:
             publishes.add_metric(labels, one.publishes)
             cpu.add_metric(labels, one.cpu_share)
             late.add_metric(labels, one.late_s)
-    yield from (family for family in (connections, publishes, cpu, late, replaced) if family.samples)
+    yield from _filled(connections, publishes, cpu, late, replaced)
 
 
-def _of_classes(chain: Chain) -> Iterator[Metric]:
+def _of_classes(chain: ChainStates) -> Iterator[Metric]:
     """By gateway as well: a sum over gateways would fall when one of them begins anew, and that is no reset of all."""
     label = ["gateway", "class"]
     devices = GaugeMetricFamily("tidegate_class_devices", "Devices of this class at this gateway.", labels=label)
@@ -185,20 +180,20 @@ def _of_classes(chain: Chain) -> Iterator[Metric]:
         for name, one in gateway.classes.items():
             devices.add_metric([gateway.name, name], one.devices)
             publishes.add_metric([gateway.name, name], one.publishes)
-    yield from (family for family in (devices, publishes) if family.samples)
+    yield from _filled(devices, publishes)
 
 
-def _of_brokers(chain: Chain) -> Iterator[Metric]:
+def _of_brokers(chain: ChainStates) -> Iterator[Metric]:
     healthy = GaugeMetricFamily("tidegate_broker_up", "1 where the broker says it is healthy.", labels=["broker"])
     connections = GaugeMetricFamily("tidegate_broker_connections", "Clients of this broker.", labels=["broker"])
     for broker in chain.brokers:
         healthy.add_metric([broker.name], broker.healthy)
         if broker.healthy:
             connections.add_metric([broker.name], broker.connections)
-    yield from (family for family in (healthy, connections) if family.samples)
+    yield from _filled(healthy, connections)
 
 
-def _of_nodes(chain: Chain) -> Iterator[Metric]:
+def _of_nodes(chain: ChainStates) -> Iterator[Metric]:
     alive = GaugeMetricFamily("tidegate_node_up", "1 where the processing node's lease is alive.", labels=["node"])
     slices = GaugeMetricFamily("tidegate_node_slices", "Slices that the processing node works on.", labels=["node"])
     rows = CounterMetricFamily(
@@ -208,4 +203,14 @@ def _of_nodes(chain: Chain) -> Iterator[Metric]:
         alive.add_metric([node.name], node.alive)
         slices.add_metric([node.name], len(node.slices))
         rows.add_metric([node.name], node.rows)
-    yield from (family for family in (alive, slices, rows) if family.samples)
+    yield from _filled(alive, slices, rows)
+
+
+def _add_each(family: GaugeMetricFamily | CounterMetricFamily, name: str, counts: Mapping[str, int]) -> None:
+    """A sample per reason, or per version: whatever the family's second label is."""
+    for kind, count in counts.items():
+        family.add_metric([name, kind], count)
+
+
+def _filled(*families: Metric) -> Iterator[Metric]:
+    return (family for family in families if family.samples)

@@ -1,48 +1,51 @@
-"""The dashboard: the frame, the tabs of the parts that run, and one timer that shows the newest view."""
+"""The dashboard: the header, the tabs of the parts that run, and one timer that shows the newest view."""
 
 import itertools
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from nicegui import ui
 
 from tidegate.model.view import View
-from tidegate.web import panels, tables, theme
-from tidegate.web.frame import Frame
-from tidegate.web.gateways.panel import Gateways
-from tidegate.web.publish_rates import RateWindow
-from tidegate.web.send_rates.panel import SendRates
-from tidegate.web.source import Source
-from tidegate.web.words import STALE_S, view_age_s
+from tidegate.web import theme
+from tidegate.web.header import PageHeader
+from tidegate.web.tabs.brokers.panel import BrokersPanel
+from tidegate.web.tabs.decisions.panel import DecisionsPanel
+from tidegate.web.tabs.gateways.panel import GatewaysPanel
+from tidegate.web.tabs.overview.panel import OverviewPanel
+from tidegate.web.tabs.pipeline.panel import PipelinePanel
+from tidegate.web.tabs.send_rates.panel import SendRatesPanel
+from tidegate.web.values.ages import STALE_S, view_age_s
+from tidegate.web.values.publish_rates import PublishRates, RateWindow
+from tidegate.web.values.source import Source
 
 REFRESH_S = 1.0
 OVERVIEW = "Overview"
 
 
+class TabPanel(Protocol):
+    """What stands behind a tab: elements that exist once, filled with each new view."""
+
+    def show(self, view: View, rates: PublishRates) -> None: ...
+
+
 class Tab(msgspec.Struct, frozen=True, kw_only=True):
-    """A tab appears while its part runs; its panel is made the first time it is looked at."""
+    """A tab appears while the part it is about runs; its panel is made the first time it is looked at."""
 
     name: str
     runs: Callable[[View], bool]
-    panel: Callable[[Source], panels.Panel]
+    panel: Callable[[Source], TabPanel]
 
 
 TABS = (
-    Tab(name=OVERVIEW, runs=lambda _: True, panel=panels.Overview),
-    Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: SendRates()),
-    Tab(name="Gateways", runs=lambda view: bool(view.chain.gateways), panel=Gateways),
-    Tab(
-        name="Brokers",
-        runs=lambda view: bool(view.chain.brokers),
-        panel=lambda _: panels.Tables({"Brokers": lambda view, _: tables.brokers(view)}),
-    ),
-    Tab(
-        name="Pipeline",
-        runs=lambda view: bool(view.chain.nodes),
-        panel=lambda _: panels.Tables({"Processing nodes": lambda view, _: tables.nodes(view)}),
-    ),
-    Tab(name="Decisions", runs=lambda view: bool(view.decisions), panel=lambda _: panels.Decisions()),
+    Tab(name=OVERVIEW, runs=lambda _: True, panel=OverviewPanel),
+    Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: SendRatesPanel()),
+    Tab(name="Gateways", runs=lambda view: bool(view.chain.gateways), panel=GatewaysPanel),
+    Tab(name="Brokers", runs=lambda view: bool(view.chain.brokers), panel=lambda _: BrokersPanel()),
+    Tab(name="Pipeline", runs=lambda view: bool(view.chain.nodes), panel=lambda _: PipelinePanel()),
+    Tab(name="Decisions", runs=lambda view: bool(view.decisions), panel=lambda _: DecisionsPanel()),
 )
 
 
@@ -59,24 +62,24 @@ class Page:
         self._shown: View | None = None
         self._ticks = itertools.count()
         self._rates = RateWindow()
-        self._frame = Frame(source.set_mode)
+        self._header = PageHeader(source.set_mode)
         with ui.tabs(on_change=self._show_panel).props("dense align=left no-caps inline-label") as self._tabs:
             self._buttons = {tab.name: ui.tab(tab.name) for tab in TABS}
         self._tabs.value = OVERVIEW
         self._places = {tab.name: ui.element("main").props("role=tabpanel") for tab in TABS}
-        self._panels: dict[str, panels.Panel] = {}
+        self._panels: dict[str, TabPanel] = {}
         self._pulse = ui.element("span").classes("pulse")
         self.refresh()
 
     def refresh(self) -> None:
-        """Show what is new. The pulse tells the browser that somebody still answers, and how old the values are."""
+        """Show what is new. The pulse tells the browser that the server still answers, and how old its values are."""
         view = self._source.view()
         age_s = view_age_s(view, time.time())
         self._pulse.props(f"data-tick={next(self._ticks)} data-age={age_s or 0.0:.1f}")
         if view == self._shown:
             return
         self._shown = view
-        self._frame.show(view)
+        self._header.show(view)
         for tab in TABS:
             self._buttons[tab.name].set_visibility(tab.runs(view))
         self._show_panel()

@@ -17,7 +17,7 @@ from tidegate.model.view import Sample, View
 from tidegate.web.access import TokenGate
 from tidegate.web.api import router
 from tidegate.web.page import build
-from tidegate.web.source import Source, SourceCarrier, no_past, source_of
+from tidegate.web.values.source import Source, SourceCarrier, no_past, source_of
 
 SHUTDOWN_S = 1  # open pages get this long to notice; their web sockets never end by themselves
 MESSAGE_BYTES_MAX = 1_048_576  # of what a browser sends
@@ -110,7 +110,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 @functools.cache
 def _application() -> FastAPI:
-    """The one application of this process, as NiceGUI allows no second: who serves differs in the source carried."""
+    """The one application of this process, as NiceGUI allows no second; servers differ in the source they carry."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(router)
     ui.page("/")(_dashboard)

@@ -1,6 +1,6 @@
 """Colours, type and spacing: one style sheet, which follows the system's preference for light or dark.
 
-Charts are drawn as SVG and name the same custom properties, so they change with the page and the server need not know.
+Charts are drawn as SVG and name the same custom properties, so they change with the page without the server's help.
 """
 
 from pathlib import Path
@@ -9,12 +9,6 @@ from tidegate.report.palette import COLOURS
 
 _STYLE_SHEET = Path(__file__).with_name("dashboard.css")
 _SCRIPT = Path(__file__).with_name("dashboard.js")
-
-
-def colour(name: str) -> str:
-    """A colour by its name, for style sheets and SVG alike."""
-    assert name in COLOURS, name
-    return f"var(--{name})"
 
 
 def style_sheet() -> str:

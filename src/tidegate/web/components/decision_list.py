@@ -1,0 +1,61 @@
+"""Decisions with their reasons, newest first. What an operator has opened stays open when another decision arrives."""
+
+from collections.abc import Sequence
+from html import escape
+
+from nicegui import ui
+
+from tidegate.model.decisions import Decision
+from tidegate.web.values.words import phase_word
+
+
+class DecisionList:
+    def __init__(self, length_max: int) -> None:
+        self._length_max = length_max
+        self._empty = ui.label("No decision yet.").classes("quiet")
+        self._list = ui.element("div").classes("decisions")
+        self._shown: list[tuple[tuple[float, str], ui.html]] = []  # oldest first
+
+    def show(self, decisions: Sequence[Decision]) -> None:
+        wanted = decisions[-self._length_max :]
+        keys = {_key(decision) for decision in wanted}
+        for key, element in self._shown:
+            if key not in keys:
+                element.delete()
+        self._shown = [(key, element) for key, element in self._shown if key in keys]
+        present = {key for key, _ in self._shown}
+        for decision in wanted:
+            if _key(decision) not in present:
+                with self._list:
+                    element = ui.html(decision_html(decision), tag="details", sanitize=False)
+                element.move(target_index=0)
+                self._shown.append((_key(decision), element))
+        self._empty.set_visibility(not wanted)
+
+
+def decision_html(decision: Decision) -> str:
+    """One line for everybody; behind it the readings, the rule and what was not done. The browser fills in its time."""
+    word = phase_word(decision.phase) + ("" if decision.acted else ", not acted")
+    reason = decision.action.reason
+    readings = ", ".join(f"{name} = {value:,.4g}" for name, value in reason.readings.items())
+    arguments = ", ".join(f"{name} = {_short(value)}" for name, value in decision.action.arguments.items())
+    parts = (
+        ("Readings", readings),
+        ("Rule", reason.rule),
+        ("Not taken", reason.rejected),
+        ("Action", f"{decision.action.kind}: {arguments}"),
+        ("By", decision.controller),
+    )
+    behind = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in parts)
+    return (
+        f"<summary><time class='quiet' data-at='{decision.at_s:.3f}'></time><span class='tide'>{escape(word)}</span>"
+        f"<span class='sentence'>{escape(decision.sentence)}</span></summary><dl>{behind}</dl>"
+    )
+
+
+def _short(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _key(decision: Decision) -> tuple[float, str]:
+    return decision.at_s, decision.sentence

@@ -1,0 +1,1 @@
+"""The tab with all decisions that the view still has."""
