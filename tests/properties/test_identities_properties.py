@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate.pipeline.tables.identities as identities
-from tidegate.pipeline.tables.identities import Run, KnownIdentities
+from tidegate.pipeline.tables.identities import KnownIdentities, Run
 
 run = st.builds(
     lambda device, boot, low, length: Run(device, boot, low, low + length),

@@ -194,9 +194,8 @@ JOURNALS: tuple[Journal[Any], ...] = (AUDIT,)
 
 def named(key: str) -> Document[Any] | None:
     """The entry of the catalogue that a key on the bus belongs to; None where it belongs to none."""
+    head, _, name = key.partition(".")
     for document in DOCUMENTS:
-        if key == document.key and document.per is None:
-            return document
-        if document.per is not None and key.startswith(f"{document.key}.") and "." not in key[len(document.key) + 1 :]:
+        if key == document.key if document.per is None else head == document.key and name and "." not in name:
             return document
     return None

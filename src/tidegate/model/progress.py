@@ -28,7 +28,7 @@ class WorkTotals(msgspec.Struct, frozen=True, kw_only=True):
 class WorkAtLimit(msgspec.Struct, frozen=True, kw_only=True):
     """Rows and seconds of the batches that show what the node can do."""
 
-    rows: float = 0.0
+    rows: int = 0
     seconds: float = 0.0
 
 

@@ -1,0 +1,85 @@
+"""The catalogue of the control bus: what stands in it, and how a document that is not what it says is told."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidegate.bus.documents import ADVICE, DOCUMENTS, GATEWAYS, JOBS, JOURNALS, MODE, OFFSETS, SCALE, named
+from tidegate.model.advice import Advice
+from tidegate.model.errors import DamagedDocumentError
+
+PARTS = {"controller", "leader", "gateway", "node", "up", "operator", "job"}
+PAGE = Path(__file__).parents[2] / "docs" / "control-bus.md"
+
+
+def test_every_key_stands_for_one_document() -> None:
+    keys = [document.key for document in DOCUMENTS]
+    assert len(set(keys)) == len(keys)
+    for document in DOCUMENTS:
+        key = document.key_of("some-name" if document.per else "")
+        assert named(key) is document
+
+
+@pytest.mark.parametrize(
+    "key", ["advices", "advice.node-1", "lease", "lease.node-1.x", "policy", "policy.slicing", "", "gateways."]
+)
+def test_a_key_that_nobody_declared_belongs_to_no_document(key: str) -> None:
+    assert named(key) is None
+
+
+def test_every_document_has_writers_and_readers_that_are_parts() -> None:
+    for entry in (*DOCUMENTS, *JOURNALS):
+        assert entry.says
+        assert entry.written_by
+        assert entry.read_by
+        assert set(entry.written_by) | set(entry.read_by) <= PARTS
+
+
+def test_a_name_belongs_to_documents_of_which_there_are_several() -> None:
+    assert GATEWAYS.key_of("g-1") == "gateways.g-1"
+    with pytest.raises(ValueError, match="kept per gateway"):
+        GATEWAYS.key_of()
+    with pytest.raises(ValueError, match="kept per nothing"):
+        ADVICE.key_of("g-1")
+
+
+def test_what_is_written_is_read_again() -> None:
+    advice = Advice(interval_s=1.5, lifetime_s=10, classes={"alarm": 0.0})
+    assert ADVICE.decode(ADVICE.encode(advice)) == advice
+    assert OFFSETS.decode(OFFSETS.encode({0: 7, 12: 9})) == {0: 7, 12: 9}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "truncated"), (b"{", "truncated"), (b"[]", "Expected `object`"), (b'{"interval_s": -1}', ">= 0")],
+)
+def test_a_damaged_document_is_told_with_its_evidence(content: bytes, problem: str) -> None:
+    with pytest.raises(DamagedDocumentError, match=re.escape(problem)) as caught:
+        ADVICE.decode(content)
+    error = caught.value
+    assert (error.where, error.expected, error.found) == ("advice", Advice, content)
+    assert str(error).startswith("The document 'advice' on the control bus is damaged")
+
+
+def test_a_damaged_document_of_several_names_the_one() -> None:
+    with pytest.raises(DamagedDocumentError, match=r"'jobs\.nightly'"):
+        JOBS.decode(b'{"zero": 0}', "nightly")
+
+
+def test_a_remedy_that_is_known_is_said() -> None:
+    with pytest.raises(DamagedDocumentError, match="'tidegate release' writes it anew"):
+        MODE.decode(b"{{")
+    with pytest.raises(DamagedDocumentError, match="whoever writes it puts it anew"):
+        SCALE.decode(b"{{")
+
+
+def test_the_page_on_the_control_bus_lists_the_catalogue() -> None:
+    """Row by row: key, what it says, who writes it, who reads it."""
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{document.key}{f'.<{document.per}>' if document.per else ''}` | {document.says} "
+        f"| `{document.type.__name__}` | {', '.join(document.written_by)} | {', '.join(document.read_by)} "
+        f"| {'yes' if document.leased else 'no'} |"
+        for document in DOCUMENTS
+    ]
