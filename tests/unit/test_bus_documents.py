@@ -52,7 +52,13 @@ def test_what_is_written_is_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"", "truncated"), (b"{", "truncated"), (b"[]", "Expected `object`"), (b'{"interval_s": -1}', ">= 0")],
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"[]", "Expected `object`"),
+        (b'{"interval_s": -1}', ">= 0"),
+        (b'{"interval_s":1,"lifetime_s":0}', "> 0"),
+    ],
 )
 def test_a_damaged_document_is_told_with_its_evidence(content: bytes, problem: str) -> None:
     with pytest.raises(DamagedDocumentError, match=re.escape(problem)) as caught:

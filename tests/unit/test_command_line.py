@@ -11,6 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tidegate import __version__
+from tidegate.bus.installation import save_installation
 from tidegate.cli import bench, main
 from tidegate.devices.acknowledgements import SUFFIX, AckFile
 from tidegate.model.errors import BrokerUnavailableError
@@ -126,10 +127,11 @@ def test_a_reader_that_went_away_is_no_traceback() -> None:
 def state(tmp_path: Path) -> Path:
     """An installation whose table holds what was acknowledged, and one reading more."""
     tables = tmp_path / "tables"
-    Installation(
+    installation = Installation(
         control_urls=(), data_urls=(), mqtt_addresses=(), monitor_urls=(), mqtt_user="", mqtt_password="",
         slices=1, tables=str(tables),
-    ).save(tmp_path)  # fmt: skip
+    )  # fmt: skip
+    save_installation(installation, tmp_path)
     with AckFile(tmp_path / "acks" / f"a{SUFFIX}") as file:
         file.append("d", 0, 0)
     identities = pa.table({"device": ["d", "d"], "boot": pa.array([0, 0]), "seq": pa.array([0, 1])})

@@ -1,10 +1,10 @@
 """What a node says of itself, from reports as Spark 4.3 writes them."""
 
-import json
 from typing import Any
 
 import pytest
 
+from tidegate.model.progress import NodeProgress, WorkAtLimit
 from tidegate.pipeline.progress import ProgressBoard
 
 
@@ -35,40 +35,44 @@ def report(
     }
 
 
-def document(board: ProgressBoard) -> dict[str, Any]:
-    written = board.document()
-    assert written is not None
-    found: dict[str, Any] = json.loads(written)
-    return found
+def progress(board: ProgressBoard) -> NodeProgress:
+    said = board.progress(now_s=1.0)
+    assert said is not None
+    assert board.progress(now_s=2.0) is None, "nothing new has been said since"
+    return said
 
 
-NOTHING = {"rows": 0, "seconds": 0.0}
+def limit(rows: int, seconds: float) -> WorkAtLimit:
+    return WorkAtLimit(rows=rows, seconds=seconds)
+
+
+NOTHING = limit(0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("one", "limit"),
+    ("one", "expected"),
     [
         pytest.param(report(ms=999), NOTHING, id="short, and nothing left: it had little to do"),
-        pytest.param(report(ms=1000), {"rows": 500, "seconds": 1.0}, id="a second of work"),
-        pytest.param(report(latest=(300, 201)), {"rows": 500, "seconds": 0.4}, id="one row had to wait"),
+        pytest.param(report(ms=1000), limit(500, 1.0), id="a second of work"),
+        pytest.param(report(latest=(300, 201)), limit(500, 0.4), id="one row had to wait"),
         pytest.param(report(rows=0, ms=3000), NOTHING, id="a long batch of nothing"),
         pytest.param(report(rows=67, ms=1673), NOTHING, id="suddenly ten times slower: it was held up"),
         pytest.param(report(rows=67, ms=1673, run="another"), NOTHING, id="the first batch of a query"),
         pytest.param(report(ends=(300, 200), latest=(300,)), NOTHING, id="an end that was not asked for"),
     ],
 )
-def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], limit: dict[str, float]) -> None:
+def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], expected: WorkAtLimit) -> None:
     board = ProgressBoard("node-1")
     board.progressed(report(0, rows=200, ms=500))
     board.progressed(one)
-    assert document(board)["limit"] == limit
+    assert progress(board).limit == expected
 
 
 def test_a_machine_that_has_become_slow_counts_from_the_second_batch_on() -> None:
     board = ProgressBoard("node-1")
     for batch, one in enumerate([(200, 400), (200, 2000), (220, 2000), (200, 2000)]):
         board.progressed(report(batch, rows=one[0], ms=one[1]))
-    assert document(board)["limit"] == {"rows": 420, "seconds": 4.0}
+    assert progress(board).limit == limit(420, 4.0)
 
 
 def test_work_at_the_limit_adds_up_over_batches_and_over_queries() -> None:
@@ -78,7 +82,7 @@ def test_work_at_the_limit_adds_up_over_batches_and_over_queries() -> None:
     board.failed("the disk is full")
     for batch, ms in enumerate([4000, 2000]):
         board.progressed(report(batch, ms=ms, rows=ms, run="another"))
-    assert document(board)["limit"] == {"rows": 5300, "seconds": 5.3}
+    assert progress(board).limit == limit(5300, 5.3)
 
 
 def test_a_report_is_known_by_its_query_its_batch_and_its_time() -> None:
@@ -91,20 +95,20 @@ def test_a_report_is_known_by_its_query_its_batch_and_its_time() -> None:
 
 def test_a_node_is_ready_once_a_batch_has_ended_even_one_without_slices() -> None:
     board = ProgressBoard("node-2")
-    before = document(board)
-    assert (before["ready"], before["limit"]) == (False, NOTHING)
-    board.committed([])
+    before = progress(board)
+    assert (before.ready, before.limit) == (False, NOTHING)
+    board.committed([], now_s=1.5)
     board.progressed(report(0, rows=0, ends=()))
-    after = document(board)
-    assert (after["ready"], after["query"]["held"]) == (True, [])
-    assert after["committed_at"] == 0, "an empty batch commits nothing"
+    after = progress(board)
+    assert (after.ready, after.query["held"]) == (True, [])
+    assert after.committed_at == 0, "an empty batch commits nothing"
 
 
 def test_what_waits_for_the_next_trigger_is_at_the_limit_meanwhile() -> None:
     board = ProgressBoard("node-1", trigger_s=1.0)
     for batch in (1, 2, 3):
         board.progressed(report(batch, latest=(300, 201)))
-    assert document(board)["limit"] == {"rows": 1000, "seconds": 2.0}
+    assert progress(board).limit == limit(1000, 2.0)
 
 
 def test_a_small_batch_that_left_something_was_not_cut_short_by_the_limit() -> None:
@@ -112,4 +116,4 @@ def test_a_small_batch_that_left_something_was_not_cut_short_by_the_limit() -> N
     board = ProgressBoard("node-1", rows_max=1000)
     for batch, rows in enumerate([800, 499, 500], start=1):
         board.progressed(report(batch, rows=rows, latest=(300, 201)))
-    assert document(board)["limit"] == {"rows": 500, "seconds": 0.4}
+    assert progress(board).limit == limit(500, 0.4)

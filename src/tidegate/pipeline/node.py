@@ -61,7 +61,7 @@ class Node:
         self._was_ready = False
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
-        self._retention = Retention(self._installation, settings.name, settings.purge_s, fsync=fsync)
+        self._retention = Retention(self._installation, settings.name, settings.purge_s, time.monotonic(), fsync=fsync)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -186,7 +186,7 @@ class Node:
 
     def _purge(self) -> None:
         try:
-            self._retention.purge_if_due(self._board.committed_offsets())
+            self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
         except BrokerUnavailableError as error:
             self._board.alarm(str(error))
 

@@ -1,7 +1,6 @@
 """Removing from the log what every job has committed. Late is harmless, early is not."""
 
 import os
-import time
 
 from tidegate.brokers.opening import open_log
 from tidegate.bus.client import Bus
@@ -13,17 +12,17 @@ from tidegate.pipeline.sources.slices import address_of_log
 class Retention:
     """Called from the thread that waits for the query: nothing that has to be on time waits for this."""
 
-    def __init__(self, installation: Installation, name: str, every_s: float, *, fsync: bool) -> None:
+    def __init__(self, installation: Installation, name: str, every_s: float, now_s: float, *, fsync: bool) -> None:
         self._bus = Bus(installation.control_urls, name=f"{name}-retention")
         self._log = open_log(address_of_log(installation), name=f"{name}-retention")
         self._every_s = every_s
         self._fsync = fsync
-        self._due = time.monotonic() + every_s
+        self._due_s = now_s + every_s
 
-    def purge_if_due(self, committed: dict[int, int]) -> None:
-        if not committed or time.monotonic() < self._due:
+    def purge_if_due(self, committed: dict[int, int], now_s: float) -> None:
+        if not committed or now_s < self._due_s:
             return
-        self._due = time.monotonic() + self._every_s
+        self._due_s = now_s + self._every_s
         safe = below_every_job(committed, list(self._bus.all(JOBS).values()))
         if self._fsync:
             os.sync()  # what is purged must not depend on a write that is still in memory
