@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tidegate.brokers.nats import ingest
+from tidegate.brokers.nats.backlog import last_sequences, measure
 from tidegate.brokers.nats.monitoring import read_brokers
+from tidegate.brokers.nats.purging import purge_committed
 from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.wire import Wire
@@ -21,10 +22,10 @@ class NatsLog:
         self._wire = Wire(address.urls, timeout_s=timeout_s, name=name)
 
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
-        return ingest.measure(self._wire, self._slices, committed)
+        return measure(self._wire, self._slices, committed)
 
     def ends(self, slices: Sequence[int]) -> dict[int, int]:
-        return ingest.last_sequences(self._wire, slices)
+        return last_sequences(self._wire, slices)
 
     def read(self, wanted: Sequence[SliceRange]) -> Iterator[Rows]:
         from tidegate.brokers.nats.fetch import fetch  # noqa: PLC0415 - Arrow is slow to import, and few read
@@ -36,7 +37,7 @@ class NatsLog:
             raise
 
     def purge(self, committed: Mapping[int, int]) -> dict[int, int]:
-        return ingest.purge_committed(self._wire, committed)
+        return purge_committed(self._wire, committed)
 
     def close(self) -> None:
         self._wire.close()

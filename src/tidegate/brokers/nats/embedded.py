@@ -6,13 +6,10 @@ one state directory that only its owner may read; a second start on the same dir
 
 import fcntl
 import os
-import secrets
 import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
-
-import msgspec
 
 from tidegate.brokers.nats.disk_guard import DiskGuard
 from tidegate.brokers.nats.ingest import await_login, open_for_traffic
@@ -21,33 +18,22 @@ from tidegate.brokers.nats.server_config import (
     DEVICE_USER,
     PIPELINE_USER,
     NodePorts,
-    Passwords,
     broker_config,
     control_config,
 )
 from tidegate.brokers.nats.server_process import Server, server_binary
+from tidegate.brokers.nats.state_identity import StateIdentity, settle_identity
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import FILE_NAME, save_installation
 from tidegate.bus.wire import Wire
-from tidegate.machine.ports import HOST, free_port, is_free
+from tidegate.machine.ports import HOST
 from tidegate.machine.private_files import make_private, write_private
 from tidegate.machine.spawning import Spawner
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 
-IDENTITY_FILE = "brokers.json"
 READY_S_MAX = 30.0
-
-
-class StateIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What a state directory is, for as long as it exists. Ports may change, the rest may not."""
-
-    nodes: int
-    slices: int
-    passwords: Passwords
-    brokers: tuple[NodePorts, ...]
-    control: NodePorts
 
 
 class EmbeddedBrokers:
@@ -79,7 +65,7 @@ class EmbeddedBrokers:
         make_private(self._state)
         self._take_lock()
         try:
-            identity = self._identity()
+            identity = settle_identity(self._state, self._settings)
             self._prepare(identity)
             for server in self._all():
                 server.start()
@@ -197,47 +183,6 @@ class EmbeddedBrokers:
                 f"Another Tidegate runs in {self._state}: stop it, or choose another directory with --state."
             ) from None
 
-    def _identity(self) -> StateIdentity:
-        """The one on disk with ports that are free now, or a new one."""
-        chosen = self._settings.mqtt_ports or (0,) * self._settings.nodes
-        for port in chosen:
-            if port and not is_free(port):
-                raise UserError(
-                    f"The MQTT port {port} on {HOST} is in use: stop the program that listens there, or "
-                    "choose another in the brokers' setting mqtt_ports (0 takes a free one)."
-                )
-        path = self._state / IDENTITY_FILE
-        before = self._read_identity(path)
-        taken = {port for port in chosen if port}
-        brokers = []
-        for index, mqtt in enumerate(chosen):
-            brokers.append(_settle(before.brokers[index] if before else None, mqtt, taken))
-        identity = StateIdentity(
-            nodes=self._settings.nodes,
-            slices=self._settings.slices,
-            passwords=before.passwords if before else _new_passwords(),
-            brokers=tuple(brokers),
-            control=_settle(before.control if before else None, 0, taken),
-        )
-        write_private(path, msgspec.json.format(msgspec.json.encode(identity)))
-        return identity
-
-    def _read_identity(self, path: Path) -> StateIdentity | None:
-        if not path.exists():
-            return None
-        try:
-            identity = msgspec.json.decode(path.read_bytes(), type=StateIdentity)
-        except msgspec.DecodeError as error:
-            raise UserError(f"{path} is damaged ({error}): restore it, or choose another directory.") from None
-        for name in ("nodes", "slices"):
-            was, now = getattr(identity, name), getattr(self._settings, name)
-            if was != now:
-                raise UserError(
-                    f"The data in {self._state} was written with {name}: {was}, and {now} is asked for: "
-                    f"keep {was}, or choose another directory with --state."
-                )
-        return identity
-
     def _prepare(self, identity: StateIdentity) -> None:
         """Configuration files, and the servers that will read them."""
         spawner = self._spawner = Spawner()
@@ -292,23 +237,3 @@ def open_installation(installation: Installation) -> None:
         bus.create()
     with Wire(installation.data_urls, name="tidegate-opening") as data:
         open_for_traffic(data, installation)
-
-
-def _settle(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
-    """A node's ports: the chosen one, else those of last time that are still free, else new ones."""
-
-    def settle(last: int) -> int:
-        port = last if last and last not in taken and is_free(last) else free_port(taken)
-        taken.add(port)
-        return port
-
-    return NodePorts(
-        client=settle(before.client if before else 0),
-        monitor=settle(before.monitor if before else 0),
-        mqtt=mqtt or settle(before.mqtt if before else 0),
-        route=settle(before.route if before else 0),
-    )
-
-
-def _new_passwords() -> Passwords:
-    return Passwords(**{name: secrets.token_urlsafe(24) for name in Passwords.__struct_fields__})

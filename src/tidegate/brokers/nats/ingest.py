@@ -1,4 +1,4 @@
-"""From acknowledged MQTT messages to slices: the streams that do it, what waits in them, what may be deleted.
+"""From acknowledged MQTT messages to slices: the streams that do it, and how they are opened for traffic.
 
     QoS 1 publish ──▶ $MQTT_msgs ──▶ INGEST ──▶ SLICE_0 … SLICE_n
      (PUBACK: stored here)   (attributes a slice)   (dense sequences, read by Spark)
@@ -12,7 +12,7 @@ Nothing is lost on the way, because each step deletes a message only after the n
   while that slice's stream does not exist yet. (``limits`` would grow for ever; a purge below the positions
   that the sources report would trust figures that lie after a restart; ``interest`` would drop what no
   consumer covers.)
-* ``SLICE_i`` is deleted from by ``purge_committed`` alone, below what the tables' own log says is committed.
+* ``SLICE_i`` is deleted from by ``purging`` alone, below what the tables' own log says is committed.
 
 Copies may be stored twice after a kill: exactly once is made of the identity in the reading.
 """
@@ -20,14 +20,13 @@ Copies may be stored twice after a kill: exactly once is made of the identity in
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask, ask_all, seconds_of
+from tidegate.bus.jetstream import STREAM_NOT_FOUND, Reply, ask, ask_all
 from tidegate.bus.wire import Wire
-from tidegate.model.backlog import Backlog, SliceBacklog
-from tidegate.model.errors import BrokerUnavailableError, SequenceGapError, UserError
+from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.readings import TELEMETRY
 
@@ -40,14 +39,10 @@ POLL_S = 0.05
 NUDGE_S = 3.0
 
 Answer = TypeVar("Answer")
-Taker = tuple[str, str]  # the stream that sources, and the subjects it takes
 
 
 def slice_stream(number: int) -> str:
     return f"SLICE_{number}"
-
-
-# -- opening
 
 
 def open_for_traffic(wire: Wire, installation: Installation, *, timeout_s: float = 90.0) -> None:
@@ -147,11 +142,11 @@ def _same_sources(wanted: list[dict[str, Any]], found: list[dict[str, Any]]) -> 
 
 
 def _inactive_sources(wire: Wire, slices: int) -> list[str]:
-    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in _downstream(slices)])
-    return [info["config"]["name"] for info in infos if _source_alarm(info) is not None]
+    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in downstream(slices)])
+    return [info["config"]["name"] for info in infos if source_alarm(info) is not None]
 
 
-def _downstream(slices: int) -> list[str]:
+def downstream(slices: int) -> list[str]:
     return [INGEST_STREAM, *(slice_stream(number) for number in range(slices))]
 
 
@@ -207,56 +202,7 @@ def _connect_once(host: str, port: int, user: str, password: str) -> None:
         connection.sendall(b"\xe0\x00")
 
 
-# -- measuring
-
-
-def last_sequences(wire: Wire, slices: Iterable[int]) -> dict[int, int]:
-    """The last sequence of each of these slices, from its leader, in one round."""
-    numbers = list(slices)
-    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
-    return {number: int(info["state"]["last_seq"]) for number, info in zip(numbers, infos, strict=True)}
-
-
-def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:
-    """What waits between acknowledgement and tables.
-
-    The lag that a sourcing stream reports is 0 while it is not active, so it is not used: what waits upstream
-    comes from the consumers that hold the messages. They are asked in the order in which messages flow: one
-    that moves on meanwhile is counted twice, never left out.
-    """
-    consumers = {**_sourcing_consumers(wire, MQTT_STREAM), **_sourcing_consumers(wire, INGEST_STREAM)}
-    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in _downstream(slices)])
-    alarms = [alarm for info in infos if (alarm := _source_alarm(info)) is not None]
-    upstream, missing = _upstream_waiting(consumers, infos)
-    parts = []
-    heads = _heads(wire, infos[1:], committed)
-    now_s = time.time() if now_s is None else now_s
-    for number, info in enumerate(infos[1:]):
-        state, done, head = info["state"], committed.get(number, 0), heads.get(number)
-        last = int(state["last_seq"])
-        if done > last:
-            alarms.append(
-                f"{slice_stream(number)} ends at {last}, but {done} is committed: the tables were filled from other "
-                "data than the brokers hold; start both from the same state directory."
-            )
-        if last > done and int(state["first_seq"]) > done + 1:
-            alarms.append(
-                f"{slice_stream(number)} begins at {state['first_seq']}, but only {done} is committed: what was "
-                "between is deleted; find out who purged the stream."
-            )
-        parts.append(
-            SliceBacklog(
-                slice=number,
-                last_sequence=last,
-                committed=done,
-                head_time_s=head,
-                head_age_s=0.0 if head is None else max(0.0, now_s - head),
-            )
-        )
-    return Backlog(slices=tuple(parts), upstream_waiting=upstream, measured_at_s=now_s, alarms=(*alarms, *missing))
-
-
-def _source_alarm(info: Reply) -> str | None:
+def source_alarm(info: Reply) -> str | None:
     """-1 is no zero: the stream does not hear from its source, and cannot know how much waits there."""
     name, sources = info["config"]["name"], info.get("sources") or []
     if not sources:
@@ -269,112 +215,3 @@ def _source_alarm(info: Reply) -> str | None:
         silence_s = max(silences_s)
         return f"{name} has not heard from {origin} for {silence_s:.0f} s: if that lasts, see the brokers' logs."
     return None
-
-
-def _upstream_waiting(consumers: Mapping[Taker, Reply], infos: Sequence[Reply]) -> tuple[int, list[str]]:
-    """Messages that their slice does not have yet, and a sentence for each consumer that does not serve."""
-    waiting, alarms = 0, []
-    flights: dict[str, list[tuple[int, int, int]]] = {}
-    for name, source in ((info["config"]["name"], source) for info in infos for source in info["sources"]):
-        consumer = consumers.get((name, source_filter(source)))
-        if consumer is None:
-            alarms.append(f"What waits for {name} is unknown, its consumer is gone: start the brokers again.")
-            continue
-        if not consumer.get("push_bound"):
-            # Seen for 10 to 20 s after a restart of a single node, while the source already calls itself active.
-            alarms.append(f"{name} takes nothing from {source['name']} at the moment: look again in 20 s.")
-        waiting += int(consumer["num_pending"])
-        reached, delivered = int(source.get("seq", 0)), int(consumer["delivered"]["stream_seq"])
-        if delivered > reached:
-            flight = (reached, delivered, int(consumer["num_ack_pending"]))
-            flights.setdefault(source["name"], []).append(flight)
-    return waiting + sum(in_flight(group) for group in flights.values()), alarms
-
-
-def source_filter(source: Mapping[str, Any]) -> str:
-    """The subjects that a source takes: what tells two sources of the same origin apart."""
-    transforms = source.get("subject_transforms") or [{}]
-    return str(source.get("filter_subject") or transforms[0].get("src", ""))
-
-
-def in_flight(group: Sequence[tuple[int, int, int]]) -> int:
-    """How many messages at most are delivered from one stream but not stored by the next, over its takers.
-
-    Each taker is (position reached, last delivered, unacknowledged). Most unacknowledged ones are stored already.
-    A message has one taker, so all that are missing lie between the lowest position and the last delivered.
-    """
-    span = max(delivered for _, delivered, _ in group) - min(reached for reached, _, _ in group)
-    return min(span, sum(min(unacked, delivered - reached) for reached, delivered, unacked in group))
-
-
-def _sourcing_consumers(wire: Wire, stream: str) -> dict[Taker, Reply]:
-    """The consumers through which other streams source from this one.
-
-    ``$MQTT_msgs`` also has one per persistent subscription, thousands perhaps: ask by name for ours only.
-    """
-    names: list[str] = []
-    offset = 0
-    while True:
-        page = ask(wire, f"CONSUMER.NAMES.{stream}", {"offset": offset})
-        found = page.get("consumers") or []
-        names += [name for name in found if name.startswith("JS_SRC_")]
-        offset += len(found)
-        if not found or offset >= int(page["total"]):
-            break
-    infos = ask_all(wire, [(f"CONSUMER.INFO.{stream}.{name}", None) for name in names])
-    takers = {}
-    for info in infos:
-        config = info["config"]
-        subjects = config.get("filter_subject") or (config.get("filter_subjects") or [""])[0]
-        takers[config.get("metadata", {}).get("_nats.src.stream", ""), subjects] = info
-    return takers
-
-
-def _heads(wire: Wire, infos: Sequence[Reply], committed: Mapping[int, int]) -> dict[int, float]:
-    """When the first uncommitted message of each slice was stored; the leader says it, a follower may lack it."""
-    asked = {
-        number: max(committed.get(number, 0) + 1, int(info["state"]["first_seq"]))
-        for number, info in enumerate(infos)
-        if int(info["state"]["last_seq"]) > committed.get(number, 0)
-    }
-    replies = ask_all(
-        wire,
-        [(f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence}) for number, sequence in asked.items()],
-        tolerated=frozenset({NO_MESSAGE_FOUND}),
-    )
-    return {
-        number: seconds_of(reply["message"]["time"])
-        for number, reply in zip(asked, replies, strict=True)
-        if "message" in reply
-    }
-
-
-# -- deleting
-
-
-def purge_committed(wire: Wire, committed: Mapping[int, int]) -> dict[int, int]:
-    """Delete what the tables have: below the committed sequence, never that message itself nor any above.
-
-    The message at the committed sequence stays: its time stamp is evidence, and the stream finds in it how
-    far it has sourced. Returns how many messages went, per slice.
-    """
-    numbers = sorted(committed)
-    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
-    due = []
-    for number, info in zip(numbers, infos, strict=True):
-        first, last = int(info["state"]["first_seq"]), int(info["state"]["last_seq"])
-        # A purge beyond the end moves the end: the sequences between would never be written.
-        if committed[number] > last:
-            raise SequenceGapError(
-                f"{slice_stream(number)} ends at {last}, but {committed[number]} is said to be committed: nothing "
-                "was deleted; start the brokers and the tables from the same state directory.",
-                where=slice_stream(number),
-                expected=committed[number],
-                found=last,
-            )
-        if committed[number] > first:
-            due.append(number)
-    replies = ask_all(wire, [(f"STREAM.PURGE.{slice_stream(number)}", {"seq": committed[number]}) for number in due])
-    purged = dict.fromkeys(numbers, 0)
-    purged.update({number: int(reply["purged"]) for number, reply in zip(due, replies, strict=True)})
-    return purged

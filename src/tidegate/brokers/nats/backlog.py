@@ -1,0 +1,136 @@
+"""What waits between the brokers' acknowledgement and the tables: how much of it, how old, and what is not known."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tidegate.brokers.nats.ingest import INGEST_STREAM, MQTT_STREAM, downstream, slice_stream, source_alarm
+from tidegate.bus.jetstream import NO_MESSAGE_FOUND, Reply, ask, ask_all, seconds_of
+from tidegate.bus.wire import Wire
+from tidegate.model.backlog import Backlog, SliceBacklog
+
+Taker = tuple[str, str]  # the stream that sources, and the subjects it takes
+
+
+def last_sequences(wire: Wire, slices: Iterable[int]) -> dict[int, int]:
+    """The last sequence of each of these slices, from its leader, in one round."""
+    numbers = list(slices)
+    infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
+    return {number: int(info["state"]["last_seq"]) for number, info in zip(numbers, infos, strict=True)}
+
+
+def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:
+    """What waits between acknowledgement and tables.
+
+    The lag that a sourcing stream reports is 0 while it is not active, so it is not used: what waits upstream
+    comes from the consumers that hold the messages. They are asked in the order in which messages flow: one
+    that moves on meanwhile is counted twice, never left out.
+    """
+    consumers = {**_sourcing_consumers(wire, MQTT_STREAM), **_sourcing_consumers(wire, INGEST_STREAM)}
+    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in downstream(slices)])
+    alarms = [alarm for info in infos if (alarm := source_alarm(info)) is not None]
+    upstream, missing = _upstream_waiting(consumers, infos)
+    parts = []
+    heads = _heads(wire, infos[1:], committed)
+    now_s = time.time() if now_s is None else now_s
+    for number, info in enumerate(infos[1:]):
+        state, done, head = info["state"], committed.get(number, 0), heads.get(number)
+        last = int(state["last_seq"])
+        if done > last:
+            alarms.append(
+                f"{slice_stream(number)} ends at {last}, but {done} is committed: the tables were filled from other "
+                "data than the brokers hold; start both from the same state directory."
+            )
+        if last > done and int(state["first_seq"]) > done + 1:
+            alarms.append(
+                f"{slice_stream(number)} begins at {state['first_seq']}, but only {done} is committed: what was "
+                "between is deleted; find out who purged the stream."
+            )
+        parts.append(
+            SliceBacklog(
+                slice=number,
+                last_sequence=last,
+                committed=done,
+                head_time_s=head,
+                head_age_s=0.0 if head is None else max(0.0, now_s - head),
+            )
+        )
+    return Backlog(slices=tuple(parts), upstream_waiting=upstream, measured_at_s=now_s, alarms=(*alarms, *missing))
+
+
+def _upstream_waiting(consumers: Mapping[Taker, Reply], infos: Sequence[Reply]) -> tuple[int, list[str]]:
+    """Messages that their slice does not have yet, and a sentence for each consumer that does not serve."""
+    waiting, alarms = 0, []
+    flights: dict[str, list[tuple[int, int, int]]] = {}
+    for name, source in ((info["config"]["name"], source) for info in infos for source in info["sources"]):
+        consumer = consumers.get((name, source_filter(source)))
+        if consumer is None:
+            alarms.append(f"What waits for {name} is unknown, its consumer is gone: start the brokers again.")
+            continue
+        if not consumer.get("push_bound"):
+            # Seen for 10 to 20 s after a restart of a single node, while the source already calls itself active.
+            alarms.append(f"{name} takes nothing from {source['name']} at the moment: look again in 20 s.")
+        waiting += int(consumer["num_pending"])
+        reached, delivered = int(source.get("seq", 0)), int(consumer["delivered"]["stream_seq"])
+        if delivered > reached:
+            flight = (reached, delivered, int(consumer["num_ack_pending"]))
+            flights.setdefault(source["name"], []).append(flight)
+    return waiting + sum(in_flight(group) for group in flights.values()), alarms
+
+
+def source_filter(source: Mapping[str, Any]) -> str:
+    """The subjects that a source takes: what tells two sources of the same origin apart."""
+    transforms = source.get("subject_transforms") or [{}]
+    return str(source.get("filter_subject") or transforms[0].get("src", ""))
+
+
+def in_flight(group: Sequence[tuple[int, int, int]]) -> int:
+    """How many messages at most are delivered from one stream but not stored by the next, over its takers.
+
+    Each taker is (position reached, last delivered, unacknowledged). Most unacknowledged ones are stored already.
+    A message has one taker, so all that are missing lie between the lowest position and the last delivered.
+    """
+    span = max(delivered for _, delivered, _ in group) - min(reached for reached, _, _ in group)
+    return min(span, sum(min(unacked, delivered - reached) for reached, delivered, unacked in group))
+
+
+def _sourcing_consumers(wire: Wire, stream: str) -> dict[Taker, Reply]:
+    """The consumers through which other streams source from this one.
+
+    ``$MQTT_msgs`` also has one per persistent subscription, thousands perhaps: ask by name for ours only.
+    """
+    names: list[str] = []
+    offset = 0
+    while True:
+        page = ask(wire, f"CONSUMER.NAMES.{stream}", {"offset": offset})
+        found = page.get("consumers") or []
+        names += [name for name in found if name.startswith("JS_SRC_")]
+        offset += len(found)
+        if not found or offset >= int(page["total"]):
+            break
+    infos = ask_all(wire, [(f"CONSUMER.INFO.{stream}.{name}", None) for name in names])
+    takers = {}
+    for info in infos:
+        config = info["config"]
+        subjects = config.get("filter_subject") or (config.get("filter_subjects") or [""])[0]
+        takers[config.get("metadata", {}).get("_nats.src.stream", ""), subjects] = info
+    return takers
+
+
+def _heads(wire: Wire, infos: Sequence[Reply], committed: Mapping[int, int]) -> dict[int, float]:
+    """When the first uncommitted message of each slice was stored; the leader says it, a follower may lack it."""
+    asked = {
+        number: max(committed.get(number, 0) + 1, int(info["state"]["first_seq"]))
+        for number, info in enumerate(infos)
+        if int(info["state"]["last_seq"]) > committed.get(number, 0)
+    }
+    replies = ask_all(
+        wire,
+        [(f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence}) for number, sequence in asked.items()],
+        tolerated=frozenset({NO_MESSAGE_FOUND}),
+    )
+    return {
+        number: seconds_of(reply["message"]["time"])
+        for number, reply in zip(asked, replies, strict=True)
+        if "message" in reply
+    }
