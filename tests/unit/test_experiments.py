@@ -123,31 +123,31 @@ def test_the_interval_is_students(values: list[float], half: float) -> None:
 # -- the case study
 
 
-@pytest.mark.parametrize("share_percent", gotin_case.INSTANCES_MAX)
+@pytest.mark.parametrize("share_percent", gotin_case.NODES_MAX)
 def test_every_overload_share_is_met(share_percent: int) -> None:
     scenario = gotin_case.scenario(share_percent)
     pattern = gotin_case.stretched(share_percent)
-    assert gotin_case.overload_share(pattern, scenario.service.instances_max) == pytest.approx(
+    assert gotin_case.overload_share(pattern, scenario.service.nodes_max) == pytest.approx(
         share_percent / 100, abs=0.01
     )
     assert scenario.classes[0].devices().devices_max == max(devices for _, devices in pattern)
     assert scenario.seconds == pattern[-1][0] == gotin_case.SECONDS
 
 
-def test_the_maximum_of_instances_is_the_published_one_in_the_mean() -> None:
-    published = gotin_runs.published()["baseline"]["instances_mean"]
-    assert statistics.fmean(gotin_case.INSTANCES_MAX.values()) == published == 6.5
+def test_the_maximum_of_nodes_is_the_published_one_in_the_mean() -> None:
+    published = gotin_runs.published()["baseline"]["nodes_mean"]
+    assert statistics.fmean(gotin_case.NODES_MAX.values()) == published == 6.5
 
 
-def test_the_share_falls_with_the_instances_and_is_everything_at_none() -> None:
+def test_the_share_falls_with_the_nodes_and_is_everything_at_none() -> None:
     pattern = gotin_case.stretched(20)
-    shares = [gotin_case.overload_share(pattern, instances) for instances in range(15)]
+    shares = [gotin_case.overload_share(pattern, node_count) for node_count in range(15)]
     assert shares[0] == 1.0
     assert shares[-1] == 0.0
     assert shares == sorted(shares, reverse=True)
 
 
-@pytest.mark.parametrize("share_percent", gotin_case.INSTANCES_MAX)
+@pytest.mark.parametrize("share_percent", gotin_case.NODES_MAX)
 def test_every_strategy_fits_its_scenario(share_percent: int) -> None:
     strategies = gotin_runs.strategies(share_percent)
     for strategy in strategies:
@@ -199,7 +199,7 @@ def test_what_is_called_tuned_is_one_of_the_draws_and_no_worse_than_the_defaults
 
 def test_the_length_of_the_queue_goes_to_the_event_and_not_to_the_policy() -> None:
     found = tuning.strategy("gotin", {"k_protect": 0.9, "queue_length": 12.5})
-    assert (found.options, found.overload) == ({"k_protect": 0.9}, "waiting > instances + 12.5")
+    assert (found.options, found.overload) == ({"k_protect": 0.9}, "waiting > nodes_working + 12.5")
 
 
 # -- checks, on rows made by hand
@@ -211,7 +211,7 @@ def holding(checks: list[Check]) -> dict[str, bool]:
 
 def table1_rows(**changes: dict[str, float]) -> list[Row]:
     """The published figures, and ours a little better than them, at two shares and two seeds."""
-    ours = {"processed": 6000.0, "delay_mean_s": 0.4, "delay_max_s": 2.0, "instances_mean": 3.5}
+    ours = {"processed": 6000.0, "delay_mean_s": 0.4, "delay_max_s": 2.0, "nodes_mean": 3.5}
     figures: dict[str, dict[str, float]] = dict(gotin_runs.published())
     for name in (gotin_runs.ADAPTIVE, gotin_runs.COUPLED_ADAPTIVE, tuning.ORACLE):
         figures[name] = figures["state-aware"] | ours
@@ -239,7 +239,7 @@ def test_the_published_order_and_a_better_adaptive_hold() -> None:
         ({"adaptive": {"processed": 5700.0}}, {"adaptive_vs_oracle[10]", "adaptive_vs_oracle[50]"}),
         ({"adaptive": {"delay_all_mean_s": 0.6}}, {"adaptive_delay_s[10]", "adaptive_delay_s[50]"}),
         ({"adaptive": {"delay_max_s": 3.1}}, {"adaptive_delay_max_s[10]", "adaptive_delay_max_s[50]"}),
-        ({"adaptive_coupled": {"instances_mean": 3.9}}, {"coupled_instances_vs_state_aware"}),
+        ({"adaptive_coupled": {"nodes_mean": 3.9}}, {"coupled_instances_vs_state_aware"}),
         ({"adaptive_coupled": {"processed": 5499.1}}, {"coupled_processed_vs_state_aware"}),
     ],
 )

@@ -19,8 +19,8 @@ NOW = Sample(
     capacity_per_s=500.0,
     phase="protect",
     demand_per_s=1600.0,
-    instances=1,
-    instances_wanted=3,
+    nodes_working=1,
+    nodes_wanted=3,
     classes={"alarm": 0.0},
 )
 GATEWAY = GatewayState(
@@ -129,7 +129,7 @@ def test_every_value_is_there_in_base_units() -> None:
 def test_what_is_unknown_is_left_out() -> None:
     unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=Chain(), alarms=())
     assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
-    now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, instances_wanted=None)
+    now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, nodes_wanted=None)
     gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()
     assert gone == {
         ("tidegate_capacity_messages_per_second", ()),

@@ -97,7 +97,7 @@ def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
 
 
 def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> None:
-    now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, instances=1, instances_wanted=3)
+    now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, nodes_working=1, nodes_wanted=3)
     held = msgspec.structs.replace(gateway(1, 1.0), held=7)
     view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, gateways=(held,)))
     devices, gate, _, spark, _ = chain.stations(view, NO_RATES)

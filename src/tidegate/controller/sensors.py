@@ -124,7 +124,7 @@ class Sensors:
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
         entry = self._knowledge.get(SCALE_KEY)
-        return msgspec.json.decode(entry.value, type=Scale).instances if entry else 0
+        return msgspec.json.decode(entry.value, type=Scale).nodes_wanted if entry else 0
 
     def _raise_offsets(self, found: Mapping[int, int]) -> None:
         for number, committed in found.items():

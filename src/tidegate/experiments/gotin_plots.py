@@ -25,7 +25,7 @@ TABLE1 = (
     ("delay_mean_s", "mean queueing delay, s"),
     ("delay_max_s", "longest queueing delay, s"),
     ("interval_mean_s", "mean send interval, s"),
-    ("instances_mean", "instances"),
+    ("nodes_mean", "nodes"),
 )
 UNPROTECTED = "none"
 COLUMNS = "ci95: half the width of the 95 % interval over the held-out seeds. Delays are the time in the queue."
@@ -52,7 +52,7 @@ def fig5(table: Sequence[Row], out: Path) -> None:
     """Above the document's strategies and ours with provisioning of its own, below policies on static provisioning."""
     rows = {
         "the document's strategies, and ours": (*gotin_case.PUBLISHED, COUPLED_ADAPTIVE),
-        "policies, all with the maximum of instances": tuple(
+        "policies, all with the maximum of nodes": tuple(
             row["strategy"]
             for row in table
             if row["share_percent"] == table[0]["share_percent"]
@@ -81,8 +81,8 @@ def _lines(axes: Axes, table: Sequence[Row], strategies: Sequence[str], name: st
         axes.errorbar(shares, values, yerr=errors, color=colour, lw=width, marker="o", ms=3, capsize=2)
         ends.append((values[-1], strategy, colour))
     axes.set_ylim(bottom=0)
-    _label_ends(axes, ends, max(gotin_case.INSTANCES_MAX))
-    axes.set_xticks(list(gotin_case.INSTANCES_MAX))
+    _label_ends(axes, ends, max(gotin_case.NODES_MAX))
+    axes.set_xticks(list(gotin_case.NODES_MAX))
 
 
 def hard(table: Sequence[Row], out: Path) -> None:

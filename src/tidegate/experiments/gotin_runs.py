@@ -19,24 +19,24 @@ FIGURES = (
     "delay_max_s",
     "interval_mean_s",
     "interval_max_s",
-    "instances_mean",
+    "nodes_mean",
 )
 QUICK_SEEDS = 2
 
 
 def strategies(share_percent: int) -> list[Strategy]:
     """The document's five, the oracle, the tuned ones, and ours with provisioning of its own."""
-    instances = gotin_case.INSTANCES_MAX[share_percent]
-    found = [*gotin_case.published_strategies(instances), *tuning.tuned_strategies()]
+    node_count = gotin_case.NODES_MAX[share_percent]
+    found = [*gotin_case.published_strategies(node_count), *tuning.tuned_strategies()]
     options: dict[str, Any] = dict(tuning.tuned()[ADAPTIVE].options)
-    options["provisioning"] = {"instances_max": instances, "start_s": gotin_case.START_S}
-    return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, instances=1)]
+    options["provisioning"] = {"nodes_max": node_count, "start_s": gotin_case.START_S}
+    return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, nodes_at_start=1)]
 
 
 def run(tell: Tell, out: Path | None, quick: bool) -> list[Row]:
     """One row per share, strategy and seed."""
     seeds = gotin_case.HELD_OUT_SEEDS[:QUICK_SEEDS] if quick else gotin_case.HELD_OUT_SEEDS
-    shares = list(gotin_case.INSTANCES_MAX)
+    shares = list(gotin_case.NODES_MAX)
     jobs = [
         Job(scenario=gotin_case.scenario(share), strategy=strategy, seed=seed)
         for share in shares

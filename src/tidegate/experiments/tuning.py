@@ -102,7 +102,7 @@ def tuned() -> dict[str, Tuned]:
 def strategy(policy: str, options: dict[str, float], name: str = "") -> Strategy:
     """A policy with drawn or tuned options; the queue length of the overload event is one of them where it matters."""
     own = {key: value for key, value in options.items() if key != LENGTH}
-    overload = f"waiting > instances + {options[LENGTH]:g}" if LENGTH in options else gotin_case.LENGTH_ABOVE_1
+    overload = f"waiting > nodes_working + {options[LENGTH]:g}" if LENGTH in options else gotin_case.LENGTH_ABOVE_1
     return Strategy(name=name or policy, policy=policy, options=own, overload=overload)
 
 

@@ -48,7 +48,7 @@ class Nodes:
     def announce(self) -> None:
         """The number that the operator starts with is what is wanted now, whatever was wanted before."""
         if self._at_start:
-            self._knowledge.put(SCALE_KEY, msgspec.json.encode(Scale(instances=self._at_start)))
+            self._knowledge.put(SCALE_KEY, msgspec.json.encode(Scale(nodes_wanted=self._at_start)))
         else:
             self._knowledge.delete(SCALE_KEY)
 
@@ -76,7 +76,7 @@ class Nodes:
 
     def _read_wanted(self) -> None:
         entry = self._knowledge.get(SCALE_KEY)
-        asked = msgspec.json.decode(entry.value, type=Scale).instances if entry else self._at_start
+        asked = msgspec.json.decode(entry.value, type=Scale).nodes_wanted if entry else self._at_start
         if asked > self._most and asked != self._asked:
             self._say(f"{asked} processing nodes are wanted, but only {self._most} may run here: raise --nodes-max.")
         self._asked, self._wanted = asked, min(asked, self._most)

@@ -126,8 +126,8 @@ class ControlLoop(Generic[State]):
             capacity_per_s=self.state.capacity_per_s,
             phase=self.state.phase,
             demand_per_s=self.state.demand_per_s,
-            instances=sum(node.ready for node in observation.nodes),
-            instances_wanted=self.state.scaled.instances,
+            nodes_working=sum(node.ready for node in observation.nodes),
+            nodes_wanted=self.state.scaled.nodes_wanted,
             classes=self.state.given.kept_to(observation.at_s).classes,
         )
 
@@ -143,9 +143,9 @@ def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimi
         arrival_per_s=readings["arrival_per_s"],
         departure_per_s=readings["departure_per_s"],
         devices=observation.devices,
-        instances=sum(node.ready for node in observation.nodes),
-        instances_starting=observation.starting,
-        rate_per_instance=work.rate_per_instance,
+        nodes_working=sum(node.ready for node in observation.nodes),
+        nodes_starting=observation.starting,
+        node_rate_per_s=work.node_rate_per_s,
         busy_share=work.busy_share,
         classes=tuple(
             ClassSeen(name=name, devices=one.devices, arrival_per_s=work.classes_per_s.get(name, 0.0))

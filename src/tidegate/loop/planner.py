@@ -147,13 +147,13 @@ def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, fl
 class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     """How many processing nodes were asked for, when, and whether anybody was really asked; None: nobody scales."""
 
-    instances: int | None = None
+    nodes_wanted: int | None = None
     at_s: float = 0.0
     acted: bool = False
 
     @property
     def in_force(self) -> int | None:
-        return self.instances if self.acted else None
+        return self.nodes_wanted if self.acted else None
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,20 +168,20 @@ def scale(
     scaled: Scaled, seen: Seen, verdict: Verdict, readings: dict[str, float], *, acts: bool
 ) -> tuple[Scaled, Proposal | None]:
     """Another number of processing nodes, where the policy wants one, and again where it was asked for in vain."""
-    wanted = verdict.instances
+    wanted = verdict.nodes_wanted
     if wanted is None:
         return scaled, None
-    running = seen.instances + seen.instances_starting
-    known = scaled.instances if scaled.instances is not None and scaled.acted == acts else running
+    running = seen.nodes_working + seen.nodes_starting
+    known = scaled.nodes_wanted if scaled.nodes_wanted is not None and scaled.acted == acts else running
     in_vain = acts and running < wanted and not 0 <= seen.at_s - scaled.at_s < REPEATED_S
     if wanted == known and not in_vain:
-        return msgspec.structs.replace(scaled, instances=wanted, acted=acts), None
+        return msgspec.structs.replace(scaled, nodes_wanted=wanted, acted=acts), None
     action = Action(
         kind="scale",
-        arguments={"instances": wanted},
+        arguments={"nodes_wanted": wanted},
         reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
     )
-    return Scaled(instances=wanted, at_s=seen.at_s, acted=acts), Proposal(
+    return Scaled(nodes_wanted=wanted, at_s=seen.at_s, acted=acts), Proposal(
         plan=Plan(event="demand changed", actions=(action,)),
         acts=acts,
         recorded=wanted != known,

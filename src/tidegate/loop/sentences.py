@@ -29,7 +29,7 @@ def scaled(wanted: int, running: int, seen: Seen, verdict: Verdict) -> str:
     demand = seen.arrival_per_s if verdict.demand_per_s is None else verdict.demand_per_s
     word = "more are wanted" if wanted > running else "fewer are wanted" if wanted < running else "all are wanted"
     change = f"{running} run: {word}"
-    each = f", one takes {seen.rate_per_instance:,.0f}" if seen.rate_per_instance else ""
+    each = f", one takes {seen.node_rate_per_s:,.0f}" if seen.node_rate_per_s else ""
     nodes = "processing node" if wanted == 1 else "processing nodes"
     return f"{wanted} {nodes} shall run ({change}) because devices want to send {demand:,.0f} msg/s{each}."
 

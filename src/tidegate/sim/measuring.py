@@ -34,7 +34,7 @@ class Measuring:
             "head_age_s": service.head_age_s(now_s),
             "delay_s": self._delay_s(),
             "interval_s": 0.0 if advice is None else advice.interval_s,
-            "instances": service.instances.working,
+            "nodes_working": service.nodes.working,
             "devices": sum(tally.devices for tally in world.tallies.values()),
             "phase": controller.phase,
         }
@@ -50,7 +50,7 @@ class Measuring:
             for name, tally in world.tallies.items()
         }
         together = _class_result(list(world.tallies.values()), service.queue, now_s)
-        instance_seconds = service.instances.seconds(now_s)
+        node_seconds = service.nodes.seconds(now_s)
         return Result(
             **{name: getattr(together, name) for name in ClassResult.__struct_fields__},
             scenario=scenario.name,
@@ -61,8 +61,8 @@ class Measuring:
             waiting_end=service.waiting,
             queue_length_mean=world.queue.mean(now_s),
             queue_length_max=world.queue.length_max,
-            instance_seconds=instance_seconds,
-            instances_mean=instance_seconds / now_s,
+            node_seconds=node_seconds,
+            nodes_mean=node_seconds / now_s,
             decisions=world.controller.decisions,
             classes=classes,
             series=Series(**self._series),

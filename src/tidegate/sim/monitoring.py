@@ -40,7 +40,7 @@ class Sensors:
             devices=sum(tally.devices for tally in tallies.values()),
             committed_at_s=service.done_at_s,
             queued=round(self._gauge(service.waiting)),
-            starting=service.instances.starting,
+            starting=service.nodes.starting,
             gateways=(self._gateway(now_s, tallies, sent, gateway),),
             nodes=tuple(self._nodes(service)),
         )
@@ -66,20 +66,20 @@ class Sensors:
         )
 
     def _nodes(self, service: ServiceModel) -> list[NodeState]:
-        """An instance that serves one message at a time is at its limit whenever it serves."""
+        """A node that serves one message at a time is at its limit whenever it serves."""
         return [
             NodeState(
-                name=f"instance-{instance.number}",
+                name=f"node-{node.number}",
                 alive=True,
                 slices=(),
-                rows=instance.served,
-                cost_s=instance.busy_s,
-                committed_at_s=instance.served_at_s,
-                limit_rows=self._counted(f"rows {instance.number}", instance.served),
-                limit_s=self._counted(f"busy {instance.number}", instance.busy_s),
+                rows=node.served,
+                cost_s=node.busy_s,
+                committed_at_s=node.served_at_s,
+                limit_rows=self._counted(f"rows {node.number}", node.served),
+                limit_s=self._counted(f"busy {node.number}", node.busy_s),
             )
-            for instance in service.instances
-            if not instance.stopping
+            for node in service.nodes
+            if not node.stopping
         ]
 
     def _gauge(self, value: float) -> float:

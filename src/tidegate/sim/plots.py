@@ -1,7 +1,7 @@
 """Strategies side by side: one column each, the run without protection in grey behind every one of them.
 
 Rows of panels: what arrives against demand and capacity, how old the oldest waiting message is, the advised interval,
-and the number of instances where it changes.
+and the number of nodes where it changes.
 """
 
 import itertools
@@ -103,9 +103,9 @@ def _panels(scenario: Scenario, shown: Sequence[Result], behind: Result | None) 
             Line("advised", [max(default_s, interval_s) for interval_s in result.series.interval_s], "tide"),
         ]
 
-    def instances(result: Result) -> list[Line]:
-        most = [scenario.service.instances_max] * len(result.series.at_s)
-        return [Line("at most", most, "caution", dashed=True), Line("working", result.series.instances, "tide")]
+    def nodes(result: Result) -> list[Line]:
+        most = [scenario.service.nodes_max] * len(result.series.at_s)
+        return [Line("at most", most, "caution", dashed=True), Line("working", result.series.nodes_working, "tide")]
 
     panels = [
         Panel("messages per second", rates),
@@ -113,12 +113,12 @@ def _panels(scenario: Scenario, shown: Sequence[Result], behind: Result | None) 
         Panel("interval, s", intervals),
     ]
     if any(_changes(result.series) for result in shown):
-        panels.append(Panel("instances", instances))
+        panels.append(Panel("nodes", nodes))
     return panels
 
 
 def _changes(series: Series) -> bool:
-    return len(set(series.instances)) > 1
+    return len(set(series.nodes_working)) > 1
 
 
 def _smooth(counts: Sequence[int], span: int = 5) -> list[float]:

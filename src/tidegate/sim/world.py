@@ -1,4 +1,4 @@
-"""One world in virtual time: devices, queue, instances and sensors around a controller."""
+"""One world in virtual time: devices, queue, nodes and sensors around a controller."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class World:
         loop: ControlLoop[Any],
         seed: int,
         *,
-        instances: int | None = None,
+        nodes_at_start: int | None = None,
         recorded: Recording | None = None,
     ) -> None:
         self.scenario = scenario
@@ -42,12 +42,12 @@ class World:
         self.service = ServiceModel(
             self.timeline,
             scenario.service,
-            instances=scenario.service.instances if instances is None else instances,
+            nodes_at_start=scenario.service.nodes_at_start if nodes_at_start is None else nodes_at_start,
             chance=stream(seed, "service"),
             on_start=self._started,
             on_done=self._done,
         )
-        self.controller = Controller(loop, self.service.instances.scale)
+        self.controller = Controller(loop, self.service.nodes.scale)
         enforcement = scenario.gateway
         self.gateway = (
             Gateway(self.timeline, enforcement, self.controller.advice, self._send) if enforcement.enforce else None
@@ -89,7 +89,7 @@ class World:
             capacity_per_s=self.capacity_per_s(),
             devices=sum(tally.devices for tally in self.tallies.values()),
             waiting=self.service.waiting,
-            instances=self.service.instances.working,
+            nodes_working=self.service.nodes.working,
         )
 
     def _around(self, load: Load) -> Surroundings:

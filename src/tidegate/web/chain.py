@@ -86,7 +86,7 @@ def _spark(nodes: tuple[NodeState, ...], now: Sample | None) -> Station:
     alarms = tuple(
         f"{node.name}: {node.problem or 'does not answer'}" for node in nodes if node.problem or not node.alive
     )
-    wanted = now.instances_wanted if now else None
+    wanted = now.nodes_wanted if now else None
     wanting = f", {wanted} wanted" if wanted is not None and wanted != len(nodes) else ""
     return Station(name="Spark", value=rate, detail=f"{alive} of {len(nodes)} nodes alive{wanting}", alarms=alarms)
 

@@ -74,7 +74,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def demand_per_s(self) -> dict[str, float]:
         return {name: one.wants_per_s() for name, one in self.classes.items()}
 
-    def backlog_now(self, backlog: float, measured_at_s: float, instances: int) -> float:
+    def backlog_now(self, backlog: float, measured_at_s: float, nodes_working: int) -> float:
         """Seconds of work that wait, carried from when they were measured to now by what the model says arrived."""
         if not self.trail:
             return backlog
@@ -83,7 +83,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         at_s = measured_at_s
         for point in self.trail:
             if point.at_s > measured_at_s:
-                backlog = max(0.0, backlog + (flow - instances) * (point.at_s - at_s))
+                backlog = max(0.0, backlog + (flow - nodes_working) * (point.at_s - at_s))
                 at_s, flow = point.at_s, point.work
         return backlog
 
