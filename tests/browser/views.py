@@ -141,7 +141,7 @@ class World:
 
     def _decide(self, at_s: float, age_s: float, kind: str, arguments: dict[str, object], sentence: str) -> None:
         reason = Reason(
-            readings={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
+            measurements={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
             rule=f"{self.phase}: rate = capacity / devices",
             rejected="Leave devices at their default: data would age by 2.2 s every second.",
         )

@@ -138,7 +138,7 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     controller = asyncio.run(scenario())
     decisions = [decision for decision in site.audit.last(50) if decision.action.kind == "advise"]
     assert decisions[0].phase == "protect"
-    assert decisions[0].action.reason.readings["waiting"] > 50
+    assert decisions[0].action.reason.measurements["waiting"] > 50
     assert decisions[0].action.reason.rule.startswith("protect: ")
     assert decisions[0].sentence.startswith("40 devices are asked to send every")
     assert decisions[-1].sentence.startswith("Devices return to their default")

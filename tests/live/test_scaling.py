@@ -36,7 +36,7 @@ FLEET = [sys.executable, "-m", "tidegate.devices.fleet", "--json", "--devices", 
 
 
 def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:
-    reason = Reason(readings={}, rule="a test", rejected="nothing")
+    reason = Reason(measurements={}, rule="a test", rejected="nothing")
     executors.carry_out(Action(kind=kind, arguments=arguments, reason=reason))
 
 

@@ -67,8 +67,8 @@ def test_an_overload_is_one_decision_with_its_reason() -> None:
     (action,) = proposal.plan.actions
     everybody = {"interval_s": 4.0, "lifetime_s": 12.0, "classes": {}, "dead_bands": {}}
     assert (action.kind, action.arguments) == ("advise", everybody)
-    assert action.reason.readings["head_age_s"] == 3.0
-    assert action.reason.readings["departure_per_s"] == pytest.approx(50)
+    assert action.reason.measurements["head_age_s"] == 3.0
+    assert action.reason.measurements["departure_per_s"] == pytest.approx(50)
     assert "min(50 msg/s / 100, 2) * 0.5" in action.reason.rule
     assert action.reason.rejected.startswith("leave devices at 2 msg/s")
     assert (proposal.plan.event, proposal.acts, proposal.recorded, proposal.phase) == (

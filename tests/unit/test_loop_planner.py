@@ -11,7 +11,7 @@ from tidegate.model.observations import NodeState
 from tidegate.model.scaling import Scale
 
 LIFETIME_S = 9.0
-READINGS = {"waiting": 70.0}
+MEASUREMENTS = {"waiting": 70.0}
 
 
 def seen(at_s: float = 0.0, *, nodes_working: int = 1, starting: int = 0) -> Seen:
@@ -36,7 +36,7 @@ def verdict(rate: float | None = None, **more: object) -> Verdict:
 
 
 def advised(given: Given, wanted: Verdict, at_s: float, *, acts: bool = True) -> tuple[Given, Proposal | None]:
-    return planner.advise(given, seen(at_s), wanted, READINGS, LIFETIME_S, acts=acts)
+    return planner.advise(given, seen(at_s), wanted, MEASUREMENTS, LIFETIME_S, acts=acts)
 
 
 def decided(wanted: Verdict, at_s: float = 0.0, *, acts: bool = True) -> Given:
@@ -69,7 +69,7 @@ def test_advice_names_each_class_and_its_dead_band_and_the_reason() -> None:
         "3 s old and Spark takes 50 msg/s."
     )
     reason = proposal.plan.actions[0].reason
-    assert (reason.readings, reason.rule, reason.rejected) == (READINGS, "the rule", "another: no")
+    assert (reason.measurements, reason.rule, reason.rejected) == (MEASUREMENTS, "the rule", "another: no")
     # What gateways read: an alarm device is left alone, one of no class keeps to the general interval.
     advice = msgspec.convert(arguments(proposal), Advice)
     assert [advice.interval_of(name) for name in ("alarm", "telemetry", "unheard-of", None)] == [0.0, 4.0, 2.0, 2.0]
@@ -246,7 +246,7 @@ def scaled(
 ) -> tuple[Scaled, Proposal | None]:
     looked = seen(at_s, nodes_working=nodes_working, starting=starting)
     said = verdict(None, nodes_wanted=wanted, demand_per_s=1234.5)
-    return planner.scale(before, looked, said, READINGS, acts=acts)
+    return planner.scale(before, looked, said, MEASUREMENTS, acts=acts)
 
 
 def test_who_wants_no_number_leaves_it_alone() -> None:

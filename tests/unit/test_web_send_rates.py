@@ -24,7 +24,7 @@ def sample(at_s: float = 100.0, **fields: Any) -> Sample:
 
 
 def decision(at_s: float, interval_s: float, *, acted: bool, kind: str = "advise", **arguments: Any) -> Decision:
-    reason = Reason(readings={}, rule="capacity / devices", rejected="leave them")
+    reason = Reason(measurements={}, rule="capacity / devices", rejected="leave them")
     action = Action(kind=kind, arguments={"interval_s": interval_s, "lifetime_s": 10.0, **arguments}, reason=reason)
     return Decision(at_s=at_s, controller="c", phase="protect", sentence="Because.", acted=acted, action=action)
 

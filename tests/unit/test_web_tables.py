@@ -81,7 +81,7 @@ def test_an_unknown_value_is_no_zero() -> None:
 
 
 def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
-    reason = Reason(readings={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>")
+    reason = Reason(measurements={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>")
     action = Action(kind="advise", arguments={"interval_s": 1.6}, reason=reason)
     made = Decision(at_s=1.0, controller="c1", phase="protect", sentence="Held & so.", acted=False, action=action)
     page = decision_html(made)

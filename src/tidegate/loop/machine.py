@@ -79,14 +79,14 @@ class ControlLoop(Generic[State]):
 
     def _act(self, observation: Observation, mode: Mode, now_s: float) -> list[Proposal | None]:
         """Analyse and plan for send rates and nodes: properties, event, policy, advice and scale."""
-        readings = self._monitor.properties(self.state.given.in_force(now_s))
-        overload = self._overload.step(self.state.overload, readings, observation.at_s)
-        seen = _seen(observation, readings, self._monitor.work(), self.state.given.kept_to(now_s))
+        measurements = self._monitor.properties(self.state.given.in_force(now_s))
+        overload = self._overload.step(self.state.overload, measurements, observation.at_s)
+        seen = _seen(observation, measurements, self._monitor.work(), self.state.given.kept_to(now_s))
         seen = msgspec.structs.replace(seen, at_s=now_s, overload=overload.active)
         policy_state, verdict = self._decide(seen, mode)
         acts = mode.send_rate != "shadow"
-        given, advice = planner.advise(self.state.given, seen, verdict, readings, self._lifetime_s, acts=acts)
-        scaled, scale = planner.scale(self.state.scaled, seen, verdict, readings, acts=acts)
+        given, advice = planner.advise(self.state.given, seen, verdict, measurements, self._lifetime_s, acts=acts)
+        scaled, scale = planner.scale(self.state.scaled, seen, verdict, measurements, acts=acts)
         self.state = msgspec.structs.replace(
             self.state,
             policy=msgspec.to_builtins(policy_state),
@@ -114,12 +114,12 @@ class ControlLoop(Generic[State]):
 
     def _sample(self, observation: Observation) -> Sample:
         interval_s = self.state.given.in_force(observation.at_s)
-        readings = self._monitor.properties(interval_s)
+        measurements = self._monitor.properties(interval_s)
         return Sample(
             at_s=observation.at_s,
             age_s=observation.head_age_s,
-            arrival_per_s=readings["arrival_per_s"],
-            departure_per_s=readings["departure_per_s"],
+            arrival_per_s=measurements["arrival_per_s"],
+            departure_per_s=measurements["departure_per_s"],
             waiting=observation.waiting,
             devices=observation.devices,
             interval_s=interval_s,
@@ -132,7 +132,7 @@ class ControlLoop(Generic[State]):
         )
 
 
-def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
+def _seen(observation: Observation, measurements: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
     return Seen(
         at_s=observation.at_s,
         measured_at_s=observation.at_s,
@@ -140,8 +140,8 @@ def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimi
         waiting=observation.waiting,
         held=observation.held,
         head_age_s=observation.head_age_s,
-        arrival_per_s=readings["arrival_per_s"],
-        departure_per_s=readings["departure_per_s"],
+        arrival_per_s=measurements["arrival_per_s"],
+        departure_per_s=measurements["departure_per_s"],
         devices=observation.devices,
         nodes_working=sum(node.ready for node in observation.nodes),
         nodes_starting=observation.starting,

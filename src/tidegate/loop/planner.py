@@ -62,7 +62,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advise(
-    given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], lifetime_s: float, *, acts: bool
+    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], lifetime_s: float, *, acts: bool
 ) -> tuple[Given, Proposal | None]:
     """The next advice, if it is due."""
     wanted = Given(
@@ -75,7 +75,7 @@ def advise(
         if not acts or given.acted is not acts or not _renewal_due(given, seen.at_s):
             return given, None
         renewed = msgspec.structs.replace(given, renewed_at_s=seen.at_s)
-        return renewed, _proposal(renewed, seen, verdict, readings, recorded=False)
+        return renewed, _proposal(renewed, seen, verdict, measurements, recorded=False)
     longest_s = max(wanted.interval_s, *wanted.classes.values(), 0.0)
     lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
     if not wanted.holds_anybody:
@@ -88,7 +88,7 @@ def advise(
         decided_at_s=seen.at_s,
         renewed_at_s=seen.at_s,
     )
-    return given, _proposal(given, seen, verdict, readings, recorded=True)
+    return given, _proposal(given, seen, verdict, measurements, recorded=True)
 
 
 def _interval(rate: float | None) -> float:
@@ -124,7 +124,9 @@ def _renewal_due(given: Given, at_s: float) -> bool:
     return at_s >= given.renewed_at_s + given.lifetime_s / 3
 
 
-def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], *, recorded: bool) -> Proposal:
+def _proposal(
+    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, recorded: bool
+) -> Proposal:
     action = Action(
         kind="advise",
         arguments={
@@ -133,7 +135,7 @@ def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, fl
             "classes": given.classes,
             "dead_bands": given.dead_bands,
         },
-        reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
+        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
     )
     return Proposal(
         plan=Plan(event="overload" if seen.overload else "overload resolved", actions=(action,)),
@@ -165,7 +167,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scale(
-    scaled: Scaled, seen: Seen, verdict: Verdict, readings: dict[str, float], *, acts: bool
+    scaled: Scaled, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, acts: bool
 ) -> tuple[Scaled, Proposal | None]:
     """Another number of processing nodes, where the policy wants one, and again where it was asked for in vain."""
     wanted = verdict.nodes_wanted
@@ -179,7 +181,7 @@ def scale(
     action = Action(
         kind="scale",
         arguments={"nodes_wanted": wanted},
-        reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
+        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
     )
     return Scaled(nodes_wanted=wanted, at_s=seen.at_s, acted=acts), Proposal(
         plan=Plan(event="demand changed", actions=(action,)),
@@ -212,7 +214,7 @@ def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> 
     if not moves:
         return None
     reason = Reason(
-        readings={"nodes": float(len(nodes)), "ready": float(sum(node.ready for node in nodes))},
+        measurements={"nodes": float(len(nodes)), "ready": float(sum(node.ready for node in nodes))},
         rule="every node that stays has as many slices as the others, or one more",
         rejected="leave the slices where they are: a node without slices does nothing",
     )
@@ -233,7 +235,7 @@ def route(known: Routes | None, brokers: tuple[BrokerState, ...], phase: str) ->
     if wanted == known or healthy == 0:
         return known, None
     reason = Reason(
-        readings={"brokers": float(len(brokers)), "healthy": float(healthy)},
+        measurements={"brokers": float(len(brokers)), "healthy": float(healthy)},
         rule="a broker whose monitoring page does not call it healthy gets no new clients",
         rejected="leave the routes as they are: new clients would wait for a broker that does not answer",
     )
