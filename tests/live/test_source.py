@@ -165,7 +165,7 @@ def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamRead
         assert assignments.move(1, "other") is None
         after = reader.latestOffset(start, ReadMaxRows(30))
         assert sorted(after) == ["0", "2"]
-        assert assignments.current().holds[1].owner == "other"
+        assert assignments.current().ownerships[1].owner == "other"
         assignments.end_lease("other")
 
 

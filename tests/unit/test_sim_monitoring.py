@@ -1,20 +1,20 @@
-"""Sensors of the simulator: exact without noise, and wrong in the ways they say with it."""
+"""SimulatedSensors of the simulator: exact without noise, and wrong in the ways they say with it."""
 
 import random
 import statistics
 
 from tidegate.model.observations import Observation
-from tidegate.sim.messages import Message
-from tidegate.sim.monitoring import Sensors
+from tidegate.sim.messages import SimulatedMessage
+from tidegate.sim.monitoring import SimulatedSensors
 from tidegate.sim.scenario import Service
 from tidegate.sim.service import ServiceModel
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 from tidegate.sim.timeline import Timeline
 
 
 def observations(noise: float, seconds: int = 400, rate_per_s: float = 8.0) -> tuple[list[Observation], ServiceModel]:
     """Ten messages a second, and two nodes that take four each."""
-    timeline, tally = Timeline(), ClassTally()
+    timeline, tally = Timeline(), LoadTally()
     service = ServiceModel(
         timeline,
         Service(rate_per_s=rate_per_s / 2, nodes_at_start=2, nodes_max=2),
@@ -24,10 +24,10 @@ def observations(noise: float, seconds: int = 400, rate_per_s: float = 8.0) -> t
         on_done=lambda *_: None,
     )
     tally.connected()
-    sensors, found = Sensors(noise, random.Random(2)), []
+    sensors, found = SimulatedSensors(noise, random.Random(2)), []
     for tick in range(1, 10 * seconds + 1):
         timeline.run(tick / 10)
-        message = Message("telemetry", 1.0, timeline.now_s, 1, timeline.now_s)
+        message = SimulatedMessage("telemetry", 1.0, timeline.now_s, 1, timeline.now_s)
         tally.arrived(message)
         service.arrive(message)
         if tick % 10 == 0:

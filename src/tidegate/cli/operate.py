@@ -37,18 +37,18 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
     with Wire(installation.control_urls) as control, Wire(installation.data_urls) as data:
         assignments = Assignments(Knowledge(control), installation.slices)
         backlog = measure(data, installation.slices, committed)
-        holds = assignments.current().holds
+        ownerships = assignments.current().ownerships
         nodes = {name: json.loads(assignments.progress(name) or b"{}") for name in assignments.alive()}
     if as_json:
-        typer.echo(json.dumps(_document(backlog, holds, nodes)))
+        typer.echo(json.dumps(_document(backlog, ownerships, nodes)))
         return
     console = Console()
     console.print(sentence(backlog, nodes))
     table = Table("slice", "node", "epoch", "committed", "waiting", "age of data", box=None)
-    for one, hold in zip(backlog.slices, holds, strict=True):
+    for one, ownership in zip(backlog.slices, ownerships, strict=True):
         age = "-" if one.head_age_s is None else f"{one.head_age_s:.1f} s"
-        owner = f"{hold.owner or 'none'}{f' → {hold.taker}' if hold.taker else ''}"
-        table.add_row(str(one.slice), owner, str(hold.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
+        owner = f"{ownership.owner or 'none'}{f' → {ownership.taker}' if ownership.taker else ''}"
+        table.add_row(str(one.slice), owner, str(ownership.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
     console.print(table)
 
 
@@ -62,11 +62,17 @@ def sentence(backlog: Backlog, nodes: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _document(backlog: Backlog, holds: Any, nodes: dict[str, Any]) -> dict[str, Any]:
+def _document(backlog: Backlog, ownerships: Any, nodes: dict[str, Any]) -> dict[str, Any]:
     slices = [
-        {"slice": one.slice, "node": hold.owner, "taker": hold.taker, "epoch": hold.epoch, "committed": one.committed}
+        {
+            "slice": one.slice,
+            "node": ownership.owner,
+            "taker": ownership.taker,
+            "epoch": ownership.epoch,
+            "committed": one.committed,
+        }
         | {"waiting": one.waiting, "age_s": one.head_age_s}
-        for one, hold in zip(backlog.slices, holds, strict=True)
+        for one, ownership in zip(backlog.slices, ownerships, strict=True)
     ]
     return {
         "age_s": backlog.head_age_s,
@@ -96,7 +102,7 @@ def move(
         refusal = assignments.move(slice_, to)
         if refusal is not None:
             raise UserError(f"Slice {slice_} stays where it is: {refusal}.")
-        while assignments.current().holds[slice_].owner != to:
+        while assignments.current().ownerships[slice_].owner != to:
             if time.monotonic() - started > MOVE_S_MAX:
                 raise UserError(
                     f"Slice {slice_} is still on its way to {to}: its node may be busy; see 'tidegate status'."

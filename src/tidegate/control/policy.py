@@ -59,15 +59,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     nodes_wanted: int | None = None  # None leaves their number alone
 
 
-State = TypeVar("State", bound=msgspec.Struct)
+PolicyState = TypeVar("PolicyState", bound=msgspec.Struct)
 
 
-class SendRatePolicy(Protocol, Generic[State]):
+class SendRatePolicy(Protocol, Generic[PolicyState]):
     """One step per round; the same state and the same view give the same verdict."""
 
     @property
-    def state_type(self) -> type[State]: ...
+    def state_type(self) -> type[PolicyState]: ...
 
-    def initial(self) -> State: ...
+    def initial(self) -> PolicyState: ...
 
-    def step(self, state: State, seen: Seen) -> tuple[State, Verdict]: ...
+    def step(self, state: PolicyState, seen: Seen) -> tuple[PolicyState, Verdict]: ...

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tidegate.experiments import gotin_case, tuning
-from tidegate.experiments.running import Job, Row, Tell, run_all
-from tidegate.experiments.spread import Spread, spread
+from tidegate.experiments.mean_intervals import MeanInterval, mean_interval
+from tidegate.experiments.running import Job, ReportRow, Tell, run_all
 from tidegate.sim.scenario import Strategy
 
 ADAPTIVE, COUPLED_ADAPTIVE = "adaptive", "adaptive, coupled"
@@ -33,7 +33,7 @@ def strategies(share_percent: int) -> list[Strategy]:
     return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, nodes_at_start=1)]
 
 
-def run(tell: Tell, out: Path | None, quick: bool) -> list[Row]:
+def run(tell: Tell, out: Path | None, quick: bool) -> list[ReportRow]:
     """One row per share, strategy and seed."""
     seeds = gotin_case.HELD_OUT_SEEDS[:QUICK_SEEDS] if quick else gotin_case.HELD_OUT_SEEDS
     shares = list(gotin_case.NODES_MAX)
@@ -48,15 +48,15 @@ def run(tell: Tell, out: Path | None, quick: bool) -> list[Row]:
     return [{"share_percent": shares[place // per_share], **slim(row)} for place, row in enumerate(rows)]
 
 
-def slim(row: Row) -> Row:
+def slim(row: ReportRow) -> ReportRow:
     """What checks and readers need of a run."""
     names = ("scenario", "strategy", "policy", "seed", *FIGURES, "delay_all_mean_s", "generated", "sent", "readings")
     return {name: row[name] for name in (*names, "age_mean_s", "decisions")}
 
 
-def figures(rows: list[Row]) -> dict[str, Spread]:
+def figures(rows: list[ReportRow]) -> dict[str, MeanInterval]:
     """Each figure over these rows, with its interval."""
-    return {name: spread([row[name] for row in rows]) for name in FIGURES}
+    return {name: mean_interval([row[name] for row in rows]) for name in FIGURES}
 
 
 def published() -> dict[str, dict[str, float]]:

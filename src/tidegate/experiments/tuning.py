@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from tidegate.experiments import gotin_case, hard_cases
-from tidegate.experiments.running import Job, Row, run_all
-from tidegate.experiments.spread import grouped
+from tidegate.experiments.mean_intervals import grouped
+from tidegate.experiments.running import Job, ReportRow, run_all
 from tidegate.report.report import Progress, Report
 from tidegate.sim.scenario import Scenario, Strategy
 
@@ -154,15 +154,15 @@ def _jobs(scenarios: list[Scenario], chosen: Strategy) -> list[Job]:
     return [Job(scenario=one, strategy=chosen, seed=seed) for one in scenarios for seed in gotin_case.TRAINING_SEEDS]
 
 
-def _scores(rows: list[Row]) -> dict[str, float]:
+def _scores(rows: list[ReportRow]) -> dict[str, float]:
     oracle = {(row["scenario"], row["seed"]): row["processed"] for row in rows if row["strategy"] == ORACLE}
 
-    def score(row: Row) -> float:
+    def score(row: ReportRow) -> float:
         processed = row["processed"] / oracle[row["scenario"], row["seed"]]
         return float(processed - min(1.0, 0.1 * row["delay_all_mean_s"]))
 
     return {name: statistics.fmean(map(score, found)) for name, found in grouped(rows, _strategy).items()}
 
 
-def _strategy(row: Row) -> str:
+def _strategy(row: ReportRow) -> str:
     return str(row["strategy"])

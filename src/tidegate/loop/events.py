@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tidegate.loop.expressions import Expression, Properties
+from tidegate.loop.expressions import Expression, PropertyValues
 
 
 class EventState(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class Event:
     def __init__(self, name: str, expression: Expression, for_s: float = 0.0) -> None:
         self.name, self.expression, self.for_s = name, expression, for_s
 
-    def step(self, state: EventState, properties: Properties, at_s: float) -> EventState:
+    def step(self, state: EventState, properties: PropertyValues, at_s: float) -> EventState:
         if not self.expression.holds(properties):
             return EventState()
         since_s = at_s if state.since_s is None else state.since_s

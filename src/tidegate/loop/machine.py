@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from tidegate.control.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
+from tidegate.control.policy import ClassSeen, PolicyState, Seen, SendRatePolicy, Verdict
 from tidegate.loop import planner
 from tidegate.loop.events import Event, EventState
 from tidegate.loop.monitors import Monitor, WorkAtLimit
@@ -38,11 +38,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()
 
 
-class ControlLoop(Generic[State]):
+class ControlLoop(Generic[PolicyState]):
     """Monitor, analyse, plan. Who executes hears it as proposals, and may take a tick back with ``resume``."""
 
     def __init__(
-        self, policy: SendRatePolicy[State], overload: Event, *, window_s: float, advice_lifetime_s: float
+        self, policy: SendRatePolicy[PolicyState], overload: Event, *, window_s: float, advice_lifetime_s: float
     ) -> None:
         self._policy = policy
         self._overload = overload
@@ -99,7 +99,7 @@ class ControlLoop(Generic[State]):
         )
         return [advice, scale]
 
-    def _decide(self, seen: Seen, mode: Mode) -> tuple[State, Verdict]:
+    def _decide(self, seen: Seen, mode: Mode) -> tuple[PolicyState, Verdict]:
         """The policy's word, or, where the operator switched it off, that nobody is held."""
         if mode.send_rate == "off":
             rejected = "go on holding devices: the operator does not allow it"

@@ -9,7 +9,7 @@ from tidegate.model.decisions import Action, Mode
 from tidegate.model.observations import Observation
 
 
-class Controller:
+class SimulatedController:
     """``advice`` is what devices are told with their acknowledgements; ``scale`` starts and stops nodes."""
 
     def __init__(self, loop: ControlLoop[Any], scale: Callable[[int], None]) -> None:

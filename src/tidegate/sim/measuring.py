@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.result import ClassResult, Result, Series
 from tidegate.sim.scenario import Strategy
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 from tidegate.sim.world import World
 
 
@@ -77,7 +77,7 @@ class Measuring:
         return _mean(fresh)
 
 
-def _class_result(tallies: Sequence[ClassTally], queued: Iterable[Message], now_s: float) -> ClassResult:
+def _class_result(tallies: Sequence[LoadTally], queued: Iterable[SimulatedMessage], now_s: float) -> ClassResult:
     delays_s = sorted(delay_s for tally in tallies for delay_s in tally.delays_s)
     waited_s = [now_s - message.arrived_s for message in queued]
     readings = sum(tally.readings_processed for tally in tallies)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from tidegate.control.limiting.credits import OWN_RATE
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
-from tidegate.sim.gateway import Gateway
+from tidegate.sim.gateway import SimulatedGateway
 from tidegate.sim.service import ServiceModel
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 
 
 class _Counter:
@@ -23,13 +23,17 @@ class _Counter:
         self.true = self.reported = 0.0
 
 
-class Sensors:
+class SimulatedSensors:
     def __init__(self, noise: float, chance: random.Random) -> None:
         self._noise, self._chance = noise, chance
         self._counters: dict[str, _Counter] = {}
 
     def observe(
-        self, now_s: float, tallies: Mapping[str, ClassTally], service: ServiceModel, gateway: Gateway | None = None
+        self,
+        now_s: float,
+        tallies: Mapping[str, LoadTally],
+        service: ServiceModel,
+        gateway: SimulatedGateway | None = None,
     ) -> Observation:
         sent = sum(tally.sent for tally in tallies.values())
         return Observation(
@@ -46,7 +50,7 @@ class Sensors:
         )
 
     def _gateway(
-        self, now_s: float, tallies: Mapping[str, ClassTally], sent: int, gateway: Gateway | None
+        self, now_s: float, tallies: Mapping[str, LoadTally], sent: int, gateway: SimulatedGateway | None
     ) -> GatewayState:
         held_devices = 0 if gateway is None else gateway.held_devices
         return GatewayState(

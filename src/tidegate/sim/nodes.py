@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import simpy
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.scenario import Service
 from tidegate.sim.timeline import Timeline
 
@@ -17,15 +17,15 @@ class SimulatedNode:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.message: Message | None = None
+        self.message: SimulatedMessage | None = None
         self.begun_s = self.busy_s = self.served_at_s = 0.0
         self.served = 0
         self.stopping = False
 
-    def begin(self, message: Message, now_s: float) -> None:
+    def begin(self, message: SimulatedMessage, now_s: float) -> None:
         self.message, self.begun_s = message, now_s
 
-    def end(self, now_s: float) -> Message:
+    def end(self, now_s: float) -> SimulatedMessage:
         message = self.message
         assert message is not None
         self.message = None

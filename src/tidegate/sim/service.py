@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable
 
 from tidegate.sim.capacity import CapacityCurve
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.nodes import SimulatedNode, SimulatedNodes
 from tidegate.sim.scenario import Service
 from tidegate.sim.timeline import Timeline
 
-Served = Callable[[Message, float], None]  # a message, and when it happened
+Served = Callable[[SimulatedMessage, float], None]  # a message, and when it happened
 
 
 class ServiceModel:
@@ -33,11 +33,11 @@ class ServiceModel:
         self._on_start, self._on_done = on_start, on_done
         self._curve = CapacityCurve(settings.capacity)
         self._external_free_s = 0.0
-        self.queue: deque[Message] = deque()
+        self.queue: deque[SimulatedMessage] = deque()
         self.done, self.done_at_s = 0, 0.0
         self.nodes = SimulatedNodes(timeline, settings, nodes_at_start, self._take_next)
 
-    def arrive(self, message: Message) -> None:
+    def arrive(self, message: SimulatedMessage) -> None:
         idle = self.nodes.take_idle()
         if idle is None:
             self.queue.append(message)
@@ -72,7 +72,7 @@ class ServiceModel:
         else:
             self.nodes.rest(node)
 
-    def _serve(self, node: SimulatedNode, message: Message) -> None:
+    def _serve(self, node: SimulatedNode, message: SimulatedMessage) -> None:
         now_s, settings = self._timeline.now_s, self._settings
         node.begin(message, now_s)
         self._on_start(message, now_s)

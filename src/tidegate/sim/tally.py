@@ -1,9 +1,9 @@
 """What happened in a run, counted exactly: one tally for each class of devices, and one for the queue."""
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 
 
-class ClassTally:
+class LoadTally:
     """One class. Seconds of devices are summed over all that were connected."""
 
     def __init__(self) -> None:
@@ -29,11 +29,11 @@ class ClassTally:
             self.interval_area += interval_s * seconds
             self.interval_max_s = max(self.interval_max_s, interval_s)
 
-    def arrived(self, message: Message) -> None:
+    def arrived(self, message: SimulatedMessage) -> None:
         self.sent += 1
         self.readings_sent += message.samples
 
-    def done(self, message: Message, now_s: float) -> None:
+    def done(self, message: SimulatedMessage, now_s: float) -> None:
         age_s = now_s - message.middle_s
         self.processed += 1
         self.readings_processed += message.samples

@@ -34,7 +34,7 @@ class DecisionList:
 
 
 def decision_html(decision: Decision) -> str:
-    """One line for everybody; behind it the measurements, the rule and what was not done. The browser fills in its time."""
+    """One line; behind it the measurements, the rule and what was not done. The browser fills in its time."""
     word = phase_word(decision.phase) + ("" if decision.acted else ", not acted")
     reason = decision.action.reason
     measurements = ", ".join(f"{name} = {value:,.4g}" for name, value in reason.measurements.items())

@@ -36,7 +36,7 @@ from tidegate.model.errors import UserError
 # Above a whole number by less than this is rounding, not demand.
 _ROUNDING = 1e-9
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
+_NodeCount = Annotated[int, msgspec.Meta(ge=1)]
 ScalingState = TypeVar("ScalingState", bound=msgspec.Struct)
 
 
@@ -66,8 +66,8 @@ class ThresholdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     lower: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     period_s: Annotated[float, msgspec.Meta(ge=0)] = 5.0
     awaits_start: bool = True  # no decision while nodes start
-    nodes_min: Count = 1
-    nodes_max: Count = 4
+    nodes_min: _NodeCount = 1
+    nodes_max: _NodeCount = 4
 
     def __post_init__(self) -> None:
         _check_bounds("threshold", self.nodes_min, self.nodes_max)
@@ -129,8 +129,8 @@ class Threshold:
 class OneStepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     target_utilisation: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     down_after_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    nodes_min: Count = 1
-    nodes_max: Count = 4
+    nodes_min: _NodeCount = 1
+    nodes_max: _NodeCount = 4
 
     def __post_init__(self) -> None:
         _check_bounds("one-step", self.nodes_min, self.nodes_max)

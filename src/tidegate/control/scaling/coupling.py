@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.control.policy import Seen, SendRatePolicy, State, Verdict
+from tidegate.control.policy import PolicyState, Seen, SendRatePolicy, Verdict
 from tidegate.control.scaling.autoscaler import Autoscaler
 
 CouplingMode = Literal["independent", "overload-based", "state-aware"]
@@ -118,7 +118,7 @@ def _released(verdict: Verdict) -> Verdict:
     )
 
 
-def _restored(plain: dict[str, Any], owner: SendRatePolicy[State] | Autoscaler[State]) -> State:
+def _restored(plain: dict[str, Any], owner: SendRatePolicy[PolicyState] | Autoscaler[PolicyState]) -> PolicyState:
     """A state that does not fit (another policy's, say) begins anew."""
     try:
         return msgspec.convert(plain, owner.state_type)

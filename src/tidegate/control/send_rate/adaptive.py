@@ -3,7 +3,7 @@
 Each round, from what sensors see::
 
     1  work      seconds of work a message takes, from busy periods only              (work.py)
-    2  fleet     which share of the devices keeps to which advice by now              (listening.py, fleet.py)
+    2  fleet     which share of the devices keeps to which advice by now              (listening.py, fleet_demand.py)
     3  backlog   q = what was measured, carried forward to now over the monitoring's delay; the least of the last
                  interval in force, because devices that happen to send together make a queue that goes by itself
     4  level     weighted max-min over the classes, by their own demands              (sharing.py):
@@ -46,7 +46,7 @@ from tidegate.control.scaling import provisioning
 from tidegate.control.scaling.provisioning import Provisioned, ProvisioningSettings
 from tidegate.control.send_rate import dead_bands, sharing
 from tidegate.control.send_rate.dead_bands import Band
-from tidegate.control.send_rate.fleet import RATE_S, UNNAMED, Fleet, arrivals_per_s, devices_by_class
+from tidegate.control.send_rate.fleet_demand import RATE_S, UNNAMED, FleetDemand, arrivals_per_s, devices_by_class
 from tidegate.control.send_rate.listening import UNHELD_PER_S
 from tidegate.control.send_rate.sharing import Party
 from tidegate.control.send_rate.work import Work
@@ -81,7 +81,7 @@ class AdaptiveState(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float | None = None
     phase: str = "no evidence"
     work: Work = Work()
-    fleet: Fleet = Fleet()
+    fleet: FleetDemand = FleetDemand()
     told: dict[str, float] = {}  # the rate that each class was given last; UNHELD_PER_S where none
     bands: dict[str, Band] = {}
     backlogs: tuple[tuple[float, float], ...] = ()  # of the last interval in force: when, seconds of work

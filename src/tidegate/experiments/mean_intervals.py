@@ -31,7 +31,7 @@ _T95 = (
 )
 
 
-class Spread(msgspec.Struct, frozen=True):
+class MeanInterval(msgspec.Struct, frozen=True):
     """``half`` is half the width of the 95 % interval of the mean; 0 for a single value."""
 
     mean: float
@@ -40,13 +40,13 @@ class Spread(msgspec.Struct, frozen=True):
     high: float
 
 
-def spread(values: Sequence[float]) -> Spread:
+def mean_interval(values: Sequence[float]) -> MeanInterval:
     mean = statistics.fmean(values)
     if len(values) < 2:
-        return Spread(mean, 0.0, mean, mean)
+        return MeanInterval(mean, 0.0, mean, mean)
     quantile = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else 1.96
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    return Spread(mean, half, min(values), max(values))
+    return MeanInterval(mean, half, min(values), max(values))
 
 
 def grouped(rows: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], Any]) -> dict[Any, list[dict[str, Any]]]:
