@@ -195,14 +195,14 @@ def test_routes_follow_the_brokers_health() -> None:
     assert chain.rounds(3, old=False) == []
     chain.brokers = (broker("a"), broker("b", healthy=False))
     (ill,) = chain.round(old=False, mode=OFF)
-    assert ill.sentence == "New clients go to a because b fell ill."
+    assert ill.sentence == "New clients go to a because b is unhealthy."
     assert [one["healthy"] for one in ill.plan.actions[0].arguments["brokers"]] == [True, False]
     chain.brokers = (broker("a", healthy=False), broker("b", healthy=False))
     assert chain.round(old=False) == ()
     chain.brokers = (broker("a"), broker("b"))
     assert chain.round(old=False, mode=FROZEN) == ()
     (well,) = chain.round(old=False)
-    assert well.sentence == "New clients go to a, b because b is well."
+    assert well.sentence == "New clients go to a, b because b is healthy."
 
 
 def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:

@@ -19,6 +19,7 @@ from tidegate.model.backlog import Backlog
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GATEWAYS_KEY, BrokerState, GatewayState, NodeState, Observation
+from tidegate.model.routes import ROUTES_KEY, Routes
 from tidegate.model.scaling import SCALE_KEY, Scale
 
 OFFSETS_KEY = "offsets"  # the committed offset of each slice, as far as any controller ever saw it
@@ -77,6 +78,7 @@ class Sensors:
         nodes = last.nodes if nodes is None else nodes
         gateways = self._tried(self._read_gateways, "How many devices are connected")
         gateways = last.gateways if gateways is None else gateways
+        routes = self._tried(self._read_routes, "Which brokers the gateways use")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             last if backlog is None else self._counted(backlog, nodes),
@@ -86,6 +88,7 @@ class Sensors:
             nodes=nodes,
             starting=last.starting if wanted is None else max(0, wanted - sum(node.ready for node in nodes)),
             alarms=tuple(self._alarms),
+            routes=last.routes if routes is None else routes,
         )
         return self._last
 
@@ -161,6 +164,10 @@ class Sensors:
             devices=self._last.devices,
             committed_at_s=max((node.committed_at_s for node in nodes), default=0.0),
         )
+
+    def _read_routes(self) -> Routes:
+        entry = self._knowledge.get(ROUTES_KEY)
+        return msgspec.json.decode(entry.value, type=Routes) if entry else Routes(brokers=())
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         entries = [self._knowledge.get(f"{GATEWAYS_KEY}.{name}") for name in self._knowledge.keys(GATEWAYS_KEY)]

@@ -9,7 +9,7 @@ from typing import Any, Generic
 import msgspec
 
 from tidegate.control.policy import ClassSeen, PolicyState, Seen, SendRatePolicy, Verdict
-from tidegate.loop import planner
+from tidegate.loop import planner, routing
 from tidegate.loop.events import Event, EventState
 from tidegate.loop.monitors import Monitor, WorkAtLimit
 from tidegate.loop.planner import Given, Proposal, Scaled, Spread
@@ -66,7 +66,9 @@ class ControlLoop(Generic[PolicyState]):
         """
         if not self._monitor.add(observation) or mode.frozen:
             return Outcome(sample=self._sample(observation))
-        routes, route = planner.route(self.state.routes, observation.brokers, self.state.phase)
+        routes, route = routing.route(
+            self.state.routes, observation.brokers, self.state.phase, in_force=observation.routes
+        )
         spread, moves = planner.spread(
             self.state.spread, observation.nodes, self.state.scaled.in_force, observation.at_s
         )

@@ -13,8 +13,7 @@ from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.loop import sentences
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.decisions import Action, Plan, Reason
-from tidegate.model.observations import BrokerState, NodeState
-from tidegate.model.routes import Broker, Routes
+from tidegate.model.observations import NodeState
 
 SAME_SHARE = 0.02
 # A device hears the next advice with its next message: a lease that is shorter than its interval lapses in between.
@@ -225,33 +224,4 @@ def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> 
         recorded=True,
         sentence=sentences.moved(moves),
         phase=phase,
-    )
-
-
-def route(known: Routes | None, brokers: tuple[BrokerState, ...], phase: str) -> tuple[Routes | None, Proposal | None]:
-    """New routes where the brokers' health or addresses changed, unless that would leave no broker at all."""
-    wanted = Routes(brokers=tuple(_broker(state, known) for state in brokers))
-    healthy = sum(broker.healthy for broker in wanted.brokers)
-    if wanted == known or healthy == 0:
-        return known, None
-    reason = Reason(
-        measurements={"brokers": float(len(brokers)), "healthy": float(healthy)},
-        rule="a broker whose monitoring page does not call it healthy gets no new clients",
-        rejected="leave the routes as they are: new clients would wait for a broker that does not answer",
-    )
-    action = Action(kind="route", arguments=msgspec.to_builtins(wanted), reason=reason)
-    return wanted, Proposal(
-        plan=Plan(event="broker health changed", actions=(action,)),
-        acts=True,
-        recorded=True,
-        sentence=sentences.routed(known, wanted),
-        phase=phase,
-    )
-
-
-def _broker(state: BrokerState, known: Routes | None) -> Broker:
-    host, _, port = state.address.rpartition(":")
-    weights = {broker.name: broker.weight for broker in known.brokers} if known else {}
-    return Broker(
-        name=state.name, host=host, port=int(port), weight=weights.get(state.name, 1.0), healthy=state.healthy
     )

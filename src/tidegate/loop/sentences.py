@@ -49,7 +49,7 @@ def routed(before: Routes | None, after: Routes) -> str:
     was = {broker.name: broker.healthy for broker in before.brokers}
     gone = [broker.name for broker in after.brokers if was.get(broker.name, True) and not broker.healthy]
     back = [broker.name for broker in after.brokers if broker.healthy and not was.get(broker.name, False)]
-    changes = [f"{name} fell ill" for name in gone] + [f"{name} is well" for name in back]
+    changes = [f"{name} is unhealthy" for name in gone] + [f"{name} is healthy" for name in back]
     why = " and ".join(changes) or "the brokers' addresses changed"
     return f"New clients go to {_healthy(after)} because {why}."
 

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.model.routes import Routes
+
 GATEWAYS_KEY = "gateways"  # gateways.<name>: a GatewayState, kept under a lease
 
 
@@ -102,6 +104,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
     alarms: tuple[str, ...] = ()
+    routes: Routes | None = None  # that gateways follow; without brokers where nobody has said any, None if unknown
 
     @property
     def waiting(self) -> int:
