@@ -185,6 +185,18 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(tmp_p
             carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
             assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
 
+            knowledge.put("progress.node-2", b'{"ready": true, "at": %f}' % time.time())
+            knowledge.delete("lease.node-2")
+            seen = sensors.observe(())
+            assert [(node.name, node.is_working, node.slices) for node in seen.nodes] == [
+                ("node-1", True, (0, 1)), ("node-2", False, ())
+            ]  # fmt: skip
+            assert seen.starting == 2
+            carry_out(executors, "scale", nodes_wanted=1)
+            assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
+            carry_out(executors, "scale", nodes_wanted=3)
+            assert sensors.observe(()).starting == 2
+
             knowledge.put(SCALE_KEY, b'{"nodes_wanted": 0}')
             seen = sensors.observe(())
             assert seen.starting == 2

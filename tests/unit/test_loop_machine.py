@@ -302,6 +302,12 @@ def test_the_number_that_runs_already_is_not_asked_for() -> None:
     assert (nodes.sample.nodes_working, nodes.sample.nodes_wanted) == (2, 2)
 
 
+def test_a_node_that_has_gone_does_not_count_as_working() -> None:
+    gone = NodeState(name="node-2", alive=False, slices=(), rows=9)
+    seen = Observation(at_s=1.0, arrived=0, committed=0, head_age_s=0.0, devices=0, nodes=(gone,))
+    assert Nodes(2, (0, 1)).loop.watch(seen).nodes_working == 0
+
+
 def test_another_number_of_nodes_is_one_decision() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
     nodes.policy.nodes_wanted = 2

@@ -324,8 +324,8 @@ def test_in_shadow_a_number_is_said_once() -> None:
 # -- slices follow the nodes
 
 
-def node(name: str, *slices: int, ready: bool = True) -> NodeState:
-    return NodeState(name=name, alive=True, slices=slices, rows=0, ready=ready)
+def node(name: str, *slices: int, ready: bool = True, alive: bool = True) -> NodeState:
+    return NodeState(name=name, alive=alive, slices=slices, rows=0, ready=ready)
 
 
 ONE = (node("node-1", 0, 1, 2, 3),)
@@ -340,6 +340,9 @@ EVEN = (node("node-1", 0, 1), node("node-2", 2, 3))
         pytest.param(TWO, None, {2: "node-2", 3: "node-2"}, id="a second node takes its half"),
         pytest.param(
             (node("node-1", 0, 1, 2, 3), node("node-2", ready=False)), None, {}, id="one that warms up takes nothing"
+        ),
+        pytest.param(
+            (node("node-1", 0, 1, 2, 3), node("node-2", alive=False)), None, {}, id="one that has gone takes nothing"
         ),
         pytest.param((node("node-1"), node("node-2")), None, {}, id="nobody has any"),
         pytest.param((), None, {}, id="nobody is there"),
@@ -392,3 +395,9 @@ def test_a_move_is_one_decision_that_names_every_slice() -> None:
         "Slices move (slice 2 to node-2, slice 3 to node-2) because the processing nodes changed."
     )
     assert planner.move({}, TWO, "hold") is None
+
+
+def test_nodes_that_have_gone_are_not_among_those_that_slices_are_shared_by() -> None:
+    proposal = planner.move({3: "node-2"}, (*TWO, node("node-3", ready=False), node("node-4", alive=False)), "hold")
+    assert proposal is not None
+    assert proposal.plan.actions[0].reason.measurements == {"nodes": 3.0, "ready": 2.0}

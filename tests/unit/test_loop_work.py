@@ -10,8 +10,8 @@ from tidegate.model.observations import ClassState, GatewayState, NodeState, Obs
 WINDOW_S = 3.0
 
 
-def node(name: str, limit_rows: float, limit_s: float, *, ready: bool = True) -> NodeState:
-    return NodeState(name=name, alive=True, slices=(), rows=0, limit_rows=limit_rows, limit_s=limit_s, ready=ready)
+def node(name: str, limit_rows: float, limit_s: float, *, ready: bool = True, alive: bool = True) -> NodeState:
+    return NodeState(name=name, alive=alive, slices=(), rows=0, limit_rows=limit_rows, limit_s=limit_s, ready=ready)
 
 
 def gateway(name: str, **publishes: int) -> GatewayState:
@@ -233,3 +233,13 @@ def test_the_only_gateway_that_was_not_seen_for_a_moment_has_no_negative_rate() 
     assert min(found) >= 0
     assert not any(math.isnan(rate) for rate in found)
     assert found[-1] > 0
+
+
+def test_a_node_that_has_gone_neither_works_nor_idles() -> None:
+    """The other one is at its limit all the time; what the gone one did while it was away is not known when."""
+    found = fed(
+        observed(0.0, node("a", 0, 0), node("b", 0, 0, alive=False)),
+        observed(1.0, node("a", 10, 1), node("b", 0, 0, alive=False)),
+        observed(2.0, node("a", 20, 2), node("b", 90, 9)),
+    )
+    assert (found.node_rate_per_s, found.busy_share) == (10.0, pytest.approx(2 / 3))

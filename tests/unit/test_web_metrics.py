@@ -59,7 +59,10 @@ VIEW = View(
             BrokerState(name="b1", address="h:1", healthy=True, connections=400),
             BrokerState(name="b2", address="h:2", healthy=False),
         ),
-        nodes=(NodeState(name="n1", alive=True, slices=(0, 1, 2), rows=4400),),
+        nodes=(
+            NodeState(name="n1", alive=True, slices=(0, 1, 2), rows=4400),
+            NodeState(name="n2", alive=False, slices=(), rows=70),
+        ),
     ),
     alarms=("b2 does not answer",),
 )
@@ -121,8 +124,11 @@ def test_every_value_is_there_in_base_units() -> None:
         ("tidegate_broker_up", ("b2",)): 0,
         ("tidegate_broker_connections", ("b1",)): 400,
         ("tidegate_node_up", ("n1",)): 1,
+        ("tidegate_node_up", ("n2",)): 0,
         ("tidegate_node_slices", ("n1",)): 3,
+        ("tidegate_node_slices", ("n2",)): 0,
         ("tidegate_node_rows_total", ("n1",)): 4400,
+        ("tidegate_node_rows_total", ("n2",)): 70,
     }
 
 

@@ -108,6 +108,18 @@ def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> Non
     assert spark.detail == "0 of 1 nodes alive, 3 wanted"
 
 
+def test_a_node_that_has_gone_is_named_and_its_rows_are_not_summed() -> None:
+    nodes = (
+        NodeState(name="n1", alive=True, slices=(0,), rows=40),
+        NodeState(name="n2", alive=False, slices=(), rows=9),
+    )
+    now = msgspec.structs.replace(SAMPLE, nodes_working=1, nodes_wanted=2)
+    view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, nodes=nodes))
+    *_, spark, stored = chain.stations(view, NO_RATES)
+    assert (spark.detail, spark.alarms) == ("1 of 2 nodes alive, 2 wanted", ("n2: does not answer",))
+    assert stored.detail == "40 rows committed"
+
+
 def test_a_node_says_what_it_does_at_its_limit() -> None:
     seen = NodeState(name="n1", alive=True, slices=(0,), rows=40, limit_rows=1500.0, limit_s=3.0)
     nodes = Chain(nodes=(seen, NodeState(name="n2", alive=True, slices=(), rows=0)))

@@ -128,7 +128,7 @@ class ControlLoop(Generic[PolicyState]):
             capacity_per_s=self.state.capacity_per_s,
             phase=self.state.phase,
             demand_per_s=self.state.demand_per_s,
-            nodes_working=sum(node.ready for node in observation.nodes),
+            nodes_working=sum(node.is_working for node in observation.nodes),
             nodes_wanted=self.state.scaled.nodes_wanted,
             classes=self.state.given.kept_to(observation.at_s).classes,
         )
@@ -145,7 +145,7 @@ def _seen(observation: Observation, measurements: dict[str, float], work: WorkAt
         arrival_per_s=measurements["arrival_per_s"],
         departure_per_s=measurements["departure_per_s"],
         devices=observation.devices,
-        nodes_working=sum(node.ready for node in observation.nodes),
+        nodes_working=sum(node.is_working for node in observation.nodes),
         nodes_starting=observation.starting,
         node_rate_per_s=work.node_rate_per_s,
         busy_share=work.busy_share,

@@ -136,10 +136,10 @@ def _worked(before: Worked | None, last: Observation | None, now: Observation) -
     """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
     if before is None or last is None:
         return Worked(now.at_s, publishes=dict.fromkeys(now.classes, 0))
-    known = {node.name: node for node in last.nodes}
+    known = {node.name: node for node in last.nodes if node.alive}
     rows, seconds = before.limit_rows, before.limit_s
     for node in now.nodes:
-        was = known.get(node.name)
+        was = known.get(node.name) if node.alive else None
         if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
             rows += node.limit_rows - was.limit_rows
             seconds += node.limit_s - was.limit_s
@@ -155,7 +155,7 @@ def _worked(before: Worked | None, last: Observation | None, now: Observation) -
 
 
 def _working(observation: Observation) -> int:
-    return sum(node.ready for node in observation.nodes)
+    return sum(node.is_working for node in observation.nodes)
 
 
 def _began_anew(last: Observation, now: Observation) -> bool:

@@ -196,7 +196,7 @@ def spread(
 ) -> tuple[Spread, dict[int, str]]:
     """Which slices go where. They follow the processing nodes once per change of these, and what did not get there is
     sent again for a while; after that, what an operator moved by hand stays where it is."""
-    held = {node.name: node.slices for node in nodes if node.ready}
+    held = {node.name: node.slices for node in nodes if node.is_working}
     staying = stayers(held, len(held) if scaled is None else max(1, scaled))
     if not any(held.values()):
         return before, {}
@@ -213,7 +213,10 @@ def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> 
     if not moves:
         return None
     reason = Reason(
-        measurements={"nodes": float(len(nodes)), "ready": float(sum(node.ready for node in nodes))},
+        measurements={
+            "nodes": float(sum(node.alive for node in nodes)),
+            "ready": float(sum(node.is_working for node in nodes)),
+        },
         rule="every node that stays has as many slices as the others, or one more",
         rejected="leave the slices where they are: a node without slices does nothing",
     )
