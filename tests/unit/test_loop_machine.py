@@ -48,7 +48,7 @@ class Chain:
 
 def new_loop() -> ControlLoop:
     policy = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.5, k_recover=2.0, iteration_s=1.0))
-    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
     return ControlLoop(policy, event, window_s=3.0, advice_lifetime_s=LIFETIME_S)
 
 
@@ -223,7 +223,7 @@ def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
 def test_an_overload_begins_when_it_was_measured_and_is_decided_now() -> None:
     """Two seconds of overload are two seconds between views, whenever these arrive."""
     watcher = Watcher()
-    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
+    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
     chain = Chain(ControlLoop(watcher, event, window_s=1.0, advice_lifetime_s=LIFETIME_S))
     for second, now_s in ((1, 50.0), (2, 50.1), (3, 50.2), (4, 50.3), (5, 90.0)):
         chain.at_s = float(second)
@@ -259,7 +259,7 @@ class Nodes:
 
     def __init__(self, wanted: int | None, *running: tuple[int, ...]) -> None:
         self.policy = Watcher(wanted)
-        event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+        event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
         self.loop = ControlLoop(self.policy, event, window_s=1.0, advice_lifetime_s=LIFETIME_S)
         self.running = running
         self.starting = 0

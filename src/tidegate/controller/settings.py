@@ -69,7 +69,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def overload_event(self) -> Event:
         expression = Expression(self.overload, PROPERTIES, "The controller's setting overload")
-        return Event("overload", expression, self.overload_for_s)
+        return Event(expression, self.overload_for_s)
 
     def control_loop(self, classes: Sequence[DeviceClass] = ()) -> ControlLoop[Any]:
         return ControlLoop(

@@ -36,17 +36,15 @@ class MeanInterval(msgspec.Struct, frozen=True):
 
     mean: float
     half: float
-    low: float
-    high: float
 
 
 def mean_interval(values: Sequence[float]) -> MeanInterval:
     mean = statistics.fmean(values)
     if len(values) < 2:
-        return MeanInterval(mean, 0.0, mean, mean)
+        return MeanInterval(mean, 0.0)
     quantile = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else 1.96
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    return MeanInterval(mean, half, min(values), max(values))
+    return MeanInterval(mean, half)
 
 
 def grouped(rows: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], Any]) -> dict[Any, list[dict[str, Any]]]:

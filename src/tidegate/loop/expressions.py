@@ -47,7 +47,6 @@ class Expression:
     """A checked expression: after this it holds or does not, whatever the values."""
 
     def __init__(self, text: str, known: Iterable[str], place: str) -> None:
-        self.text = text
         self._truth = _Reader(text.strip(), sorted(known), place).read()
 
     def holds(self, properties: PropertyValues) -> bool:

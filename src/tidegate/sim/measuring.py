@@ -92,10 +92,10 @@ def _class_result(tallies: Sequence[LoadTally], queued: Iterable[SimulatedMessag
         delay_p95_s=delays_s[int(0.95 * (len(delays_s) - 1))] if delays_s else 0.0,
         delay_max_s=max(delays_s, default=0.0),
         delay_all_mean_s=_mean(delays_s + waited_s),
-        age_mean_s=sum(tally.age_sum_s for tally in tallies) / readings if readings else 0.0,
-        age_max_s=max(tally.age_max_s for tally in tallies),
+        age_mean_s=sum(tally.age_s_sum for tally in tallies) / readings if readings else 0.0,
+        age_max_s=max(tally.age_s_max for tally in tallies),
         interval_mean_s=sum(tally.interval_area for tally in tallies) / device_s if device_s else 0.0,
-        interval_max_s=max(tally.interval_max_s for tally in tallies),
+        interval_max_s=max(tally.interval_s_max for tally in tallies),
     )
 
 

@@ -78,7 +78,7 @@ def _loop(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[Any]) -
     expression = Expression(strategy.overload, PROPERTIES, f"Strategy {strategy.title}: overload")
     return ControlLoop(
         policy,
-        Event("overload", expression, strategy.overload_for_s),
+        Event(expression, strategy.overload_for_s),
         window_s=scenario.window_s,
         advice_lifetime_s=scenario.advice_lifetime_s,
     )

@@ -105,7 +105,7 @@ class World:
         )
 
     def _send(self, message: SimulatedMessage) -> Advice | None:
-        self.tallies[message.device_class].arrived(message)
+        self.tallies[message.device_class].arrived()
         self.service.arrive(message)
         now_s = message.arrived_s
         self.queue.changed(len(self.service.queue), now_s)
