@@ -28,7 +28,7 @@ def observations(noise: float, seconds: int = 400, rate_per_s: float = 8.0) -> t
     for tick in range(1, 10 * seconds + 1):
         timeline.run(tick / 10)
         message = SimulatedMessage("telemetry", 1.0, timeline.now_s, 1, timeline.now_s)
-        tally.arrived(message)
+        tally.arrived()
         service.arrive(message)
         if tick % 10 == 0:
             found.append(sensors.observe(timeline.now_s, {"telemetry": tally}, service))

@@ -30,8 +30,7 @@ class Change(msgspec.Struct, frozen=True):
     """One slice that changed hands or shall, and why."""
 
     slice: int
-    giver: str | None
-    taker: str | None
+    taker: str
     reason: str
 
 
@@ -106,7 +105,7 @@ class Assignment(msgspec.Struct, frozen=True):
             burden[taker] += 1
             changed[slice_] = Ownership(taker, ownership.epoch + 1)
             reason = "the slice was free" if ownership.owner is None else f"the lease of {ownership.owner} has run out"
-            changes.append(Change(slice_, ownership.owner, taker, reason))
+            changes.append(Change(slice_, taker, reason))
         return self._with(changed), tuple(changes)
 
 
