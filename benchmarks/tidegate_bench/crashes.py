@@ -184,9 +184,9 @@ def _disturb(rig: Rig, fault: str, chance: random.Random) -> str:
 
 def _begin_move(rig: Rig, role: str, chance: random.Random) -> str:
     """Ask for a move and return at once: the fault hits it in the middle."""
-    holds = rig.assignments.current().holds
-    slice_ = chance.randrange(len(holds))
-    giver = holds[slice_].owner or NODES[0]
+    ownerships = rig.assignments.current().ownerships
+    slice_ = chance.randrange(len(ownerships))
+    giver = ownerships[slice_].owner or NODES[0]
     taker = NODES[1] if giver == NODES[0] else NODES[0]
     rig.assignments.move(slice_, taker)
     time.sleep(chance.uniform(0.0, 0.4))

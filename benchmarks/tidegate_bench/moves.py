@@ -33,7 +33,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         for name in NODES:
             rig.start_node(name, trigger_ms="250")
             rig.wait(f"node {name}", partial(_lives, rig, name))
-        rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().holds))
+        rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().ownerships))
         fleet = rig.start_fleet("moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED)
         log = TableLog(Path(rig.installation.tables) / "readings")
         advances: list[Advance] = []
@@ -80,7 +80,7 @@ def _spread(rig: Rig) -> None:
     rig.wait(
         "the slices to be spread",
         lambda: (
-            [hold.owner for hold in rig.assignments.current().holds]
+            [hold.owner for hold in rig.assignments.current().ownerships]
             == [NODES[s % 2] for s in range(rig.installation.slices)]
         ),
     )
@@ -88,7 +88,7 @@ def _spread(rig: Rig) -> None:
 
 def _both_commit(rig: Rig, advances: list[Advance], log: TableLog) -> bool:
     advances.extend(log.new())
-    epochs = {slice_: hold.epoch for slice_, hold in enumerate(rig.assignments.current().holds)}
+    epochs = {slice_: hold.epoch for slice_, hold in enumerate(rig.assignments.current().ownerships)}
     return {a.slice for a in advances if a.files and a.epoch == epochs[a.slice]} == set(epochs)
 
 
@@ -98,7 +98,7 @@ def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Adv
     for number in range(MOVES):
         progress.step(f"Move {number + 1} of {MOVES}.")
         slice_ = chance.randrange(rig.installation.slices)
-        giver = rig.assignments.current().holds[slice_].owner
+        giver = rig.assignments.current().ownerships[slice_].owner
         taker = NODES[1] if giver == NODES[0] else NODES[0]
         commanded_s = time.time()
         refusal = rig.assignments.move(slice_, taker)
@@ -107,7 +107,7 @@ def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Adv
 
         def taken(slice_: int = slice_, taker: str = taker) -> bool:
             nonlocal epoch
-            hold = rig.assignments.current().holds[slice_]
+            hold = rig.assignments.current().ownerships[slice_]
             epoch = hold.epoch
             advances.extend(log.new())
             return hold.owner == taker and any(a.files and a.slice == slice_ and a.epoch == epoch for a in advances)

@@ -38,7 +38,7 @@ class Flood:
 
     def __init__(self, devices: int) -> None:
         policy = registry.build("adaptive", {}, default_rate_per_s=RATE_PER_S, classes=DEFAULT_CLASSES)
-        event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+        event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
         self.loop: ControlLoop[Any] = ControlLoop(policy, event, window_s=3.0, advice_lifetime_s=10.0)
         self.decisions = 0
         self._counts = {name: max(1, round(devices * share)) for name, share in SHARES.items()}

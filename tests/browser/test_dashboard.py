@@ -74,7 +74,7 @@ def test_an_opened_reason_stays_open_while_values_move(browser: webdriver.Chrome
     before = text(browser, ".chain")
     until(browser, lambda: text(browser, ".chain") != before)
     reason = browser.find_element(By.CSS_SELECTOR, "details[open] dl")
-    assert all(word in reason.text for word in ("Readings", "Rule", "Not taken"))
+    assert all(word in reason.text for word in ("Measurements", "Rule", "Not taken"))
 
 
 def test_the_switch_has_acting_shadow_and_off_and_obeys_keys(browser: webdriver.Chrome, protected: Served) -> None:

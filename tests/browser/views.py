@@ -91,8 +91,8 @@ class World:
             capacity_per_s=self.capacity_per_s if at_s > FLOOD_FROM_S + 3 else None,
             phase=self.phase,
             demand_per_s=demand if self._has_classes else None,
-            instances=self.nodes,
-            instances_wanted=self.wanted if self._has_classes else None,
+            nodes_working=self.nodes,
+            nodes_wanted=self.wanted if self._has_classes else None,
             classes=self._classes(),
         )
 
@@ -137,11 +137,11 @@ class World:
         self.starting += [at_s + NODE_START_S + 5 * number for number in range(wanted - self.nodes)]
         self.nodes, self.wanted = min(self.nodes, wanted), wanted
         sentence = f"{wanted} processing nodes shall run because devices want to send {demand:,.0f} msg/s."
-        self._decide(at_s, age_s, "scale", {"instances": wanted}, sentence)
+        self._decide(at_s, age_s, "scale", {"nodes_wanted": wanted}, sentence)
 
     def _decide(self, at_s: float, age_s: float, kind: str, arguments: dict[str, object], sentence: str) -> None:
         reason = Reason(
-            readings={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
+            measurements={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
             rule=f"{self.phase}: rate = capacity / devices",
             rejected="Leave devices at their default: data would age by 2.2 s every second.",
         )
@@ -186,7 +186,7 @@ def view_at(shown: Run, mode: Mode, *, broken: bool = False, holding_gateways: i
                 BrokerState(name="broker-1", address="127.0.0.1:1883", healthy=True, connections=now.devices),
                 BrokerState(name="broker-2", address="127.0.0.1:1884", healthy=not broken, problem=problem),
             ),
-            nodes=tuple(_node(number, now, published) for number in range(now.instances)),
+            nodes=tuple(_node(number, now, published) for number in range(now.nodes_working)),
         ),
         alarms=(f"broker-2 {problem}",) if problem else (),
     )
@@ -196,8 +196,8 @@ def _node(number: int, now: Sample, published: int) -> NodeState:
     return NodeState(
         name=f"node-{number + 1}",
         alive=True,
-        slices=tuple(range(8))[number :: now.instances],
-        rows=published // now.instances,
+        slices=tuple(range(8))[number :: now.nodes_working],
+        rows=published // now.nodes_working,
         cost_s=30.0 + number,
         limit_rows=NODE_PER_S * 12,
         limit_s=12.0,
@@ -220,7 +220,7 @@ def _gateway(name: str, now: Sample, published: int) -> GatewayState:
             kind: ClassState(devices=round(now.devices * share), publishes=int(published * share))
             for kind, share in CLASSES.items()
         }
-        if now.instances_wanted is not None
+        if now.nodes_wanted is not None
         else {},
     )
 

@@ -19,7 +19,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
             running.start_node(name, **SETTINGS)
         for name in NODES:
             running.wait(f"node {name}", partial(_lives, running, name))
-        running.wait("every slice to have an owner", lambda: all(h.owner for h in running.assignments.current().holds))
+        running.wait(
+            "every slice to have an owner", lambda: all(h.owner for h in running.assignments.current().ownerships)
+        )
         yield running
 
 

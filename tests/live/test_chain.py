@@ -100,7 +100,7 @@ def test_an_overload_reaches_the_devices_as_a_longer_interval(site: Site) -> Non
     site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=40)
     decision = site.view().decisions[-1]
     assert decision.acted
-    assert decision.action.reason.readings["waiting"] > 20
+    assert decision.action.reason.measurements["waiting"] > 20
     assert decision.action.reason.rule
     assert decision.action.reason.rejected
 

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
+from tidegate.bus.knowledge import Knowledge
+from tidegate.bus.leader import LEADER_KEY, LeaderLease
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.ingest import last_sequences
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.audit import AuditLog
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.leader import LEADER_KEY, LeaderLease
 from tidegate.bus.wire import Wire
 from tidegate.cli import explain as commands
 from tidegate.controller.sensors import Sensors
@@ -138,7 +138,7 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     controller = asyncio.run(scenario())
     decisions = [decision for decision in site.audit.last(50) if decision.action.kind == "advise"]
     assert decisions[0].phase == "protect"
-    assert decisions[0].action.reason.readings["waiting"] > 50
+    assert decisions[0].action.reason.measurements["waiting"] > 50
     assert decisions[0].action.reason.rule.startswith("protect: ")
     assert decisions[0].sentence.startswith("40 devices are asked to send every")
     assert decisions[-1].sentence.startswith("Devices return to their default")

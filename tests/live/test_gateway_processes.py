@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tidegate.bus.knowledge import Knowledge
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.wire import Wire
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
@@ -212,7 +212,7 @@ def _until_closed(connection: socket.socket) -> float:
     return time.monotonic()
 
 
-def test_an_instance_that_drains_lets_go_of_its_ports_and_ends(gateway: Started) -> None:
+def test_a_gateway_that_drains_lets_go_of_its_ports_and_ends(gateway: Started) -> None:
     with gateway.connect("last") as last:
         pids = gateway.pids
         gateway.process.send_signal(signal.SIGUSR1)

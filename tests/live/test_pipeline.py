@@ -29,7 +29,7 @@ def table(rig: Rig, name: str) -> pa.Table:
 
 
 def owners(rig: Rig) -> list[str | None]:
-    return [hold.owner for hold in rig.assignments.current().holds]
+    return [hold.owner for hold in rig.assignments.current().ownerships]
 
 
 def spread(rig: Rig) -> None:

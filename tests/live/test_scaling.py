@@ -12,11 +12,11 @@ from typing import Any
 
 import psutil
 import pytest
+from tidegate.bus.knowledge import Knowledge
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.wire import Wire
 from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.controller.executors import Executors
@@ -36,7 +36,7 @@ FLEET = [sys.executable, "-m", "tidegate.devices.fleet", "--json", "--devices", 
 
 
 def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:
-    reason = Reason(readings={}, rule="a test", rejected="nothing")
+    reason = Reason(measurements={}, rule="a test", rejected="nothing")
     executors.carry_out(Action(kind=kind, arguments=arguments, reason=reason))
 
 
@@ -101,16 +101,16 @@ def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
     assert site.look().starting == 1
     site.until(lambda seen: slices_of(seen) == {"node-1": 8} and seen.starting == 0)
 
-    site.act("scale", instances=2)
+    site.act("scale", nodes_wanted=2)
     site.until(lambda seen: "node-2" in chain.parts and seen.starting == 1, within_s=10)
     site.until(lambda seen: slices_of(seen) == {"node-1": 4, "node-2": 4}, spread_over=2)
     assert site.look().starting == 0
     site.until(lambda seen: all(node.rows > 0 for node in seen.nodes))
 
     # A change of mind: nobody has moved a slice, so the node has not been stopped.
-    site.act("scale", instances=1)
+    site.act("scale", nodes_wanted=1)
     site.look()
-    site.act("scale", instances=2)
+    site.act("scale", nodes_wanted=2)
     site.look()
     assert site.said[-2:] == [
         "node-2 is to stop when its slices have left because 1 processing node is wanted.",
@@ -119,7 +119,7 @@ def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
 
     leaving = family(chain, "node-2")
     assert len(leaving) > 2, "a JVM and its workers"
-    site.act("scale", instances=1)
+    site.act("scale", nodes_wanted=1)
     site.until(lambda _: "node-2" not in chain.parts, spread_over=1)
     assert [process for process in leaving if process.is_running() and process.status() != "zombie"] == []
     site.until(lambda seen: slices_of(seen) == {"node-1": 8}, within_s=5)
@@ -149,7 +149,7 @@ def a_hanging_bus_stops_nobody(site: Site) -> None:
 
 
 def nothing_outlives_a_stop_in_the_middle_of_a_start(site: Site) -> None:
-    site.act("scale", instances=7)
+    site.act("scale", nodes_wanted=7)
     site.until(lambda _: "node-2" in site.chain.parts, within_s=10)
     assert "7 processing nodes are wanted, but only 2 may run here: raise --nodes-max." in site.said
     started = [member for name in site.chain.parts for member in family(site.chain, name)]
@@ -176,7 +176,7 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(tmp_p
             assert (seen.starting, seen.nodes[0].ready) == (0, True)
             assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
 
-            carry_out(executors, "scale", instances=3)
+            carry_out(executors, "scale", nodes_wanted=3)
             knowledge.put("lease.node-2", b"here")
             knowledge.put("progress.node-2", b'{"ready": false}')
             seen = sensors.observe(())
@@ -185,7 +185,19 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(tmp_p
             carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
             assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
 
-            knowledge.put(SCALE_KEY, b'{"instances": 0}')
+            knowledge.put("progress.node-2", b'{"ready": true, "at": %f}' % time.time())
+            knowledge.delete("lease.node-2")
+            seen = sensors.observe(())
+            assert [(node.name, node.is_working, node.slices) for node in seen.nodes] == [
+                ("node-1", True, (0, 1)), ("node-2", False, ())
+            ]  # fmt: skip
+            assert seen.starting == 2
+            carry_out(executors, "scale", nodes_wanted=1)
+            assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
+            carry_out(executors, "scale", nodes_wanted=3)
+            assert sensors.observe(()).starting == 2
+
+            knowledge.put(SCALE_KEY, b'{"nodes_wanted": 0}')
             seen = sensors.observe(())
             assert seen.starting == 2
             assert any("How many processing nodes are wanted is not known" in alarm for alarm in seen.alarms)

@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tidegate.bus.knowledge import Knowledge
 
 import tidegate.brokers.nats.fetch as fetching
 import tidegate.pipeline.sources.slices as jetstream
@@ -15,7 +16,6 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
@@ -165,7 +165,7 @@ def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamRead
         assert assignments.move(1, "other") is None
         after = reader.latestOffset(start, ReadMaxRows(30))
         assert sorted(after) == ["0", "2"]
-        assert assignments.current().holds[1].owner == "other"
+        assert assignments.current().ownerships[1].owner == "other"
         assignments.end_lease("other")
 
 

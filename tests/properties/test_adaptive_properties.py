@@ -42,9 +42,9 @@ def views(draw: st.DrawFn) -> Seen:
         arrival_per_s=sum(arrivals),
         departure_per_s=draw(st.floats(0, 1e6)),
         devices=sum(devices) + draw(st.integers(0, 10)),
-        instances=draw(st.integers(0, 20)),
-        instances_starting=draw(st.integers(0, 5)),
-        rate_per_instance=draw(st.none() | positive),
+        nodes_working=draw(st.integers(0, 20)),
+        nodes_starting=draw(st.integers(0, 5)),
+        node_rate_per_s=draw(st.none() | positive),
         busy_share=draw(st.floats(0, 1)),
         classes=tuple(
             ClassSeen(name=one.name, devices=number, arrival_per_s=rate)
@@ -134,16 +134,16 @@ def test_shares_fit_and_nobody_gets_more_than_it_wants(
     assert all(0 <= rate <= party.wants for party, rate in zip(found, rates, strict=True))
 
 
-@pytest.mark.parametrize(("devices", "instances"), [(20, 5), (30, 4), (200, 50)])
+@pytest.mark.parametrize(("devices", "node_count"), [(20, 5), (30, 4), (200, 50)])
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_around_a_constant_load_advice_stays_within_five_per_cent(devices: int, instances: int, seed: int) -> None:
+def test_around_a_constant_load_advice_stays_within_five_per_cent(devices: int, node_count: int, seed: int) -> None:
     """Standard deviation over mean of the advised interval, once the beginning is over."""
     scenario = Scenario(
         name="constant",
         seconds=180,
         classes=(Load(name="telemetry", pattern=((0.0, devices), (180.0, devices))),),
-        service=Service(rate_per_s=5.5, noise=0.1, instances=instances, instances_max=instances),
+        service=Service(rate_per_s=5.5, noise=0.1, nodes_at_start=node_count, nodes_max=node_count),
         monitoring=Monitoring(period_s=1.0),
     )
     intervals = simulate(scenario, Strategy(policy="adaptive"), seed).series.interval_s[60:]

@@ -35,9 +35,9 @@ views = st.builds(
     arrival_per_s=amounts,
     departure_per_s=amounts,
     devices=st.integers(0, 10**6),
-    instances=st.integers(0, 50),
-    instances_starting=st.integers(0, 3),
-    rate_per_instance=st.one_of(st.none(), st.floats(1e-3, 1e6)),
+    nodes_working=st.integers(0, 50),
+    nodes_starting=st.integers(0, 3),
+    node_rate_per_s=st.one_of(st.none(), st.floats(1e-3, 1e6)),
 )
 rounds = st.lists(st.tuples(st.floats(0.01, 100.0), st.floats(0.0, 10.0), views), max_size=25)
 
@@ -52,7 +52,7 @@ def timed(told: list[tuple[float, float, Seen]]) -> list[Seen]:
 
 def oracle(default: float) -> Oracle:
     policy = Oracle(OracleSettings(default_rate_per_s=default))
-    policy.truth = lambda: Truth(capacity_per_s=17.0, devices=90, waiting=400, instances=3)
+    policy.truth = lambda: Truth(capacity_per_s=17.0, devices=90, waiting=400, nodes_working=3)
     return policy
 
 
@@ -88,8 +88,8 @@ def test_every_peer(name: str, default: float, told: list[tuple[float, float, Se
 
 
 AUTOSCALERS: dict[str, Callable[[int, int], Autoscaler[Any]]] = {
-    "threshold": lambda least, most: Threshold(ThresholdSettings(instances_min=least, instances_max=most)),
-    "one-step": lambda least, most: OneStep(OneStepSettings(instances_min=least, instances_max=most)),
+    "threshold": lambda least, most: Threshold(ThresholdSettings(nodes_min=least, nodes_max=most)),
+    "one-step": lambda least, most: OneStep(OneStepSettings(nodes_min=least, nodes_max=most)),
 }
 
 
@@ -104,8 +104,8 @@ def test_every_autoscaler(name: str, bounds: tuple[int, int], told: list[tuple[f
         before = state
         state, verdict = autoscaler.step(before, seen)
         assert autoscaler.step(before, seen) == (state, verdict)
-        assert least <= verdict.instances <= most
-        assert not verdict.saturated or verdict.instances == most
+        assert least <= verdict.nodes_wanted <= most
+        assert not verdict.saturated or verdict.nodes_wanted == most
         assert verdict.rule
         assert msgspec.json.decode(msgspec.json.encode(state), type=autoscaler.state_type) == state
 
@@ -113,15 +113,15 @@ def test_every_autoscaler(name: str, bounds: tuple[int, int], told: list[tuple[f
 @given(told=rounds)
 @settings(max_examples=40, deadline=None)
 def test_the_threshold_autoscaler_moves_one_at_a_time(told: list[tuple[float, float, Seen]]) -> None:
-    autoscaler = Threshold(ThresholdSettings(instances_max=9, period_s=5.0))
+    autoscaler = Threshold(ThresholdSettings(nodes_max=9, period_s=5.0))
     state, changed_at_s = autoscaler.initial(), None
     for seen in timed(told):
         before = state.wanted
         state, verdict = autoscaler.step(state, seen)
-        if before is None or verdict.instances == before:
+        if before is None or verdict.nodes_wanted == before:
             continue
-        assert abs(verdict.instances - before) == 1
-        assert seen.instances_starting == 0
+        assert abs(verdict.nodes_wanted - before) == 1
+        assert seen.nodes_starting == 0
         assert changed_at_s is None or seen.at_s - changed_at_s >= 5.0
         changed_at_s = seen.at_s
 
@@ -138,6 +138,6 @@ def test_coupled_state_aware_holds_nobody_before_the_autoscaler_is_saturated(
         state, verdict = policy.step(before, seen)
         if state.held and not before.held:
             assert seen.overload
-            assert verdict.instances == 4
+            assert verdict.nodes_wanted == 4
         if state.held and before.held:
-            assert verdict.instances == before.instances
+            assert verdict.nodes_wanted == before.nodes_wanted

@@ -30,8 +30,8 @@ SERVICES = st.builds(
     Service,
     rate_per_s=st.sampled_from([0.5, 5.0, 30.0]),
     noise=st.sampled_from([0.0, 0.5]),
-    instances=st.integers(1, 3),
-    instances_max=st.integers(3, 5),
+    nodes_at_start=st.integers(1, 3),
+    nodes_max=st.integers(3, 5),
     start_s=st.sampled_from([0.0, 4.0]),
     capacity=st.sampled_from([(), ((10, 0.0), (15, 1.0)), ((20, 0.3),)]),
     external_cap_per_s=st.sampled_from([None, 7.0]),
@@ -78,8 +78,8 @@ def test_nothing_is_lost_and_nothing_counted_twice(scenario: Scenario, strategy:
     # Little's law, exactly: the area under the queue's length is the time that messages waited.
     waited_s = result.delay_all_mean_s * result.sent
     assert result.queue_length_mean * result.seconds == pytest.approx(waited_s, abs=1e-6)
-    assert scenario.service.instances_min <= min(series.instances)
-    assert max(series.instances) <= scenario.service.instances_max
+    assert scenario.service.nodes_min <= min(series.nodes_working)
+    assert max(series.nodes_working) <= scenario.service.nodes_max
 
 
 @given(PATTERNS)

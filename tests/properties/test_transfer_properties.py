@@ -37,7 +37,7 @@ def test_a_change_of_owner_raises_the_epoch_and_nothing_lowers_it(history: list[
     assignment = all_free(4)
     for step in history:
         after = applied(assignment, step)
-        for old, new in zip(assignment.holds, after.holds, strict=True):
+        for old, new in zip(assignment.ownerships, after.ownerships, strict=True):
             assert new.epoch >= old.epoch
             if new.owner != old.owner:
                 assert new.epoch > old.epoch
@@ -50,4 +50,4 @@ def test_after_adopting_every_slice_has_a_living_owner(history: list[tuple], liv
     for step in history:
         assignment = applied(assignment, step)
     adopted, _ = assignment.adopt(living)
-    assert all(hold.owner in living for hold in adopted.holds)
+    assert all(ownership.owner in living for ownership in adopted.ownerships)

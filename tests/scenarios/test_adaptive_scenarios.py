@@ -10,7 +10,7 @@ SEEDS = (1, 2)
 
 
 def run(seconds: float, service: dict, seed: int = 1, options: dict | None = None, **load) -> Result:
-    usual = {"rate_per_s": 10.0, "noise": 0.1, "instances": 4, "instances_max": 8}
+    usual = {"rate_per_s": 10.0, "noise": 0.1, "nodes_at_start": 4, "nodes_max": 8}
     scenario = Scenario(
         name="test",
         seconds=seconds,
@@ -64,19 +64,19 @@ def test_event_driven_devices_are_brought_down_and_stay_there(seed: int) -> None
 
 def test_behind_a_shared_bottleneck_nodes_that_do_not_help_are_given_back() -> None:
     """A node takes 7 msg/s, because each message waits for the shared service too; 25 is all that passes there."""
-    options = {"provisioning": {"instances_max": 8, "start_s": 10.0}}
-    result = run(200, {"instances": 2, "start_s": 10.0, "external_cap_per_s": 25.0}, options=options)
-    assert max(result.series.instances) > 6, "it was tried"
-    assert between(result.series.instances, 80, 130) <= 5
+    options = {"provisioning": {"nodes_max": 8, "start_s": 10.0}}
+    result = run(200, {"nodes_at_start": 2, "start_s": 10.0, "external_cap_per_s": 25.0}, options=options)
+    assert max(result.series.nodes_working) > 6, "it was tried"
+    assert between(result.series.nodes_working, 80, 130) <= 5
     assert between(result.series.departures, 80, 130) > 0.93 * 25
 
 
 def test_nodes_come_with_the_demand_and_go_with_it() -> None:
-    options = {"provisioning": {"instances_max": 8, "start_s": 5.0}}
+    options = {"provisioning": {"nodes_max": 8, "start_s": 5.0}}
     pattern = "0:10,40:10,60:35,120:35,130:10,200:10"
-    result = run(200, {"instances": 2, "start_s": 5.0}, options=options, pattern=pattern)
-    assert between(result.series.instances, 80, 120) >= 7
-    assert result.series.instances[-1] <= 4
+    result = run(200, {"nodes_at_start": 2, "start_s": 5.0}, options=options, pattern=pattern)
+    assert between(result.series.nodes_working, 80, 120) >= 7
+    assert result.series.nodes_working[-1] <= 4
     assert result.delay_mean_s < 0.5
 
 
@@ -88,7 +88,7 @@ def test_alarms_are_fresh_and_telemetry_waits_on_its_devices() -> None:
             Load(name="alarm", pattern="0:10,120:10", weight=16.0),
             Load(name="telemetry", pattern="0:60,120:60"),
         ),
-        service=Service(rate_per_s=10.0, noise=0.1, instances=5, instances_max=5),
+        service=Service(rate_per_s=10.0, noise=0.1, nodes_at_start=5, nodes_max=5),
         monitoring=Monitoring(period_s=1.0),
     )
     result = simulate(scenario, Strategy(policy="adaptive"), 1)

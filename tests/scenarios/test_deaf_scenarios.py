@@ -25,7 +25,7 @@ def fleet(enforcement: Enforcement, *, deaf_share: float = 1.0) -> Scenario:
             Load(name="listening", pattern=pattern),
             Load(name="deaf", pattern=pattern, deaf_share=deaf_share),
         ),
-        service=Service(rate_per_s=8, noise=0.1, instances=4, instances_max=4),
+        service=Service(rate_per_s=8, noise=0.1, nodes_at_start=4, nodes_max=4),
         monitoring=Monitoring(noise=0.05),
         gateway=enforcement,
     )

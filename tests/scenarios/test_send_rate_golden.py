@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("send_rate_golden.json")
 SHARE_PERCENT = 30
 SEED = 101
 EXACT = ("sent", "processed", "readings", "decisions", "queue_length_max")
-NEAR = ("delay_mean_s", "delay_max_s", "interval_mean_s", "instances_mean")
+NEAR = ("delay_mean_s", "delay_max_s", "interval_mean_s", "nodes_mean")
 
 
 def jobs() -> dict[str, Job]:

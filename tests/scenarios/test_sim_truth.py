@@ -23,7 +23,7 @@ SCENARIO = Scenario(
         Load(name="meter", pattern="0:2", default_interval_s=2.0, event_driven=True),
         Load(name="telemetry", pattern="0:5,10:5,12:30"),
     ),
-    service=Service(rate_per_s=10, noise=0.1, instances=2, instances_max=4, start_s=2),
+    service=Service(rate_per_s=10, noise=0.1, nodes_at_start=2, nodes_max=4, start_s=2),
 )
 # A coupled policy is tried with each policy inside.
 EVERY = [Strategy(policy=name) for name in registry.POLICIES] + [
@@ -82,13 +82,13 @@ def test_what_sensors_deliver_is_plain_and_frozen() -> None:
 
 
 def test_the_truth_is_the_true_capacity() -> None:
-    """Two instances of 10 messages a second: with alarms that cost 5 as often as others that cost 1, 20 / 3."""
+    """Two nodes of 10 messages a second: with alarms that cost 5 as often as others that cost 1, 20 / 3."""
     loads = (Load(name="alarm", pattern="0:4", cost=5.0), Load(name="telemetry", pattern="0:4"))
     mixed = msgspec.structs.replace(SCENARIO, classes=loads)
     world = build_world(mixed, NONE, policies.build(mixed, NONE), seed=1)
     world.run(40)
     truth = world.truth()
-    assert (truth.capacity_per_s, truth.devices, truth.instances) == (pytest.approx(20 / 3), 8, 2)
+    assert (truth.capacity_per_s, truth.devices, truth.nodes_working) == (pytest.approx(20 / 3), 8, 2)
     assert truth.waiting == world.service.waiting > 0
 
 

@@ -59,7 +59,7 @@ def run(scenario: Scenario, policy: Fixed, seed: int = 1) -> Result:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_one_device_and_a_slow_instance_by_hand(seed: int) -> None:
+def test_one_device_and_a_slow_node_by_hand(seed: int) -> None:
     """A message a second, 1.25 s of service: the k-th message waits k / 4, whatever the device's phase."""
     result = simulate(world(seconds=20, service=Service(rate_per_s=0.8)), NONE, seed)
     assert (result.generated, result.sent, result.processed, result.waiting_end) == (20, 20, 15, 5)
@@ -152,27 +152,27 @@ def test_the_last_device_that_came_leaves_first_and_sends_no_more() -> None:
     assert result.series.devices[::20] == [1, 3, 1]
 
 
-def test_an_instance_is_there_after_its_start_and_the_maximum_holds() -> None:
-    service = Service(rate_per_s=1, instances=1, instances_max=3, start_s=7.5)
-    policy = Fixed(instances=9)
+def test_a_node_is_there_after_its_start_and_the_maximum_holds() -> None:
+    service = Service(rate_per_s=1, nodes_at_start=1, nodes_max=3, start_s=7.5)
+    policy = Fixed(nodes_wanted=9)
     result = run(world(seconds=30, service=service), policy)
     # The first window is full at 4 s; so much later two more work.
-    assert result.series.instances == [1] * 11 + [3] * 19
-    assert [seen.instances_starting for seen in policy.seen[:9]] == [0, 2, 2, 2, 2, 2, 2, 2, 0]
-    assert result.instance_seconds == pytest.approx(30 + 2 * 26)
+    assert result.series.nodes_working == [1] * 11 + [3] * 19
+    assert [seen.nodes_starting for seen in policy.seen[:9]] == [0, 2, 2, 2, 2, 2, 2, 2, 0]
+    assert result.node_seconds == pytest.approx(30 + 2 * 26)
 
 
-def test_an_instance_that_is_not_wanted_ends_its_message_first() -> None:
-    service = Service(rate_per_s=0.1, instances=2, instances_max=2)
-    result = run(world(seconds=40, service=service), Fixed(instances=1))
-    assert result.series.instances[-1] == 1
+def test_a_node_that_is_not_wanted_ends_its_message_first() -> None:
+    service = Service(rate_per_s=0.1, nodes_at_start=2, nodes_max=2)
+    result = run(world(seconds=40, service=service), Fixed(nodes_wanted=1))
+    assert result.series.nodes_working[-1] == 1
     assert result.processed == 4  # two at about 10 s, then one each ten seconds
-    assert result.instance_seconds < 2 * 40
+    assert result.node_seconds < 2 * 40
 
 
 def test_an_external_cap_makes_scaling_out_useless() -> None:
-    def throughput(instances: int, cap: float | None) -> float:
-        service = Service(rate_per_s=10, instances=instances, instances_max=8, external_cap_per_s=cap)
+    def throughput(node_count: int, cap: float | None) -> float:
+        service = Service(rate_per_s=10, nodes_at_start=node_count, nodes_max=8, external_cap_per_s=cap)
         result = simulate(world(seconds=40, pattern="0:100", service=service), NONE, 1)
         assert result.series.capacity_per_s[20] == pytest.approx(result.processed / 40, rel=0.02)
         return result.processed / 40
@@ -231,12 +231,12 @@ def test_progress_is_told_to_the_end() -> None:
     assert shares == [0.4, 0.8, 1.0]
 
 
-def test_a_strategy_may_not_begin_with_more_instances_than_there_may_be() -> None:
-    with pytest.raises(UserError, match="Strategy none starts with 5 instances, and the scenario allows 1 to 1"):
-        simulate(world(), Strategy(policy="none", instances=5), 1)
+def test_a_strategy_may_not_begin_with_more_nodes_than_there_may_be() -> None:
+    with pytest.raises(UserError, match="Strategy none starts with 5 nodes, and the scenario allows 1 to 1"):
+        simulate(world(), Strategy(policy="none", nodes_at_start=5), 1)
 
 
 def test_static_maximum_provisioning_is_a_strategy() -> None:
-    service = Service(rate_per_s=10, instances=1, instances_max=4)
-    result = simulate(world(service=service), Strategy(policy="none", instances=4), 1)
-    assert result.instances_mean == 4
+    service = Service(rate_per_s=10, nodes_at_start=1, nodes_max=4)
+    result = simulate(world(service=service), Strategy(policy="none", nodes_at_start=4), 1)
+    assert result.nodes_mean == 4

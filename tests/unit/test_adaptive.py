@@ -29,8 +29,8 @@ def seen(at_s: float, **changed) -> Seen:
         "arrival_per_s": 200.0,
         "departure_per_s": 100.0,
         "devices": 100,
-        "instances": 2,
-        "rate_per_instance": 50.0,
+        "nodes_working": 2,
+        "node_rate_per_s": 50.0,
         "busy_share": 1.0,
     }
     return Seen(**{**usual, **changed})
@@ -51,7 +51,7 @@ def follow(policy: Adaptive, *views: Seen, obedient: bool = False) -> tuple[Adap
 
 
 def test_without_evidence_nobody_is_held() -> None:
-    _, verdict = follow(PLAIN, *(seen(at_s, rate_per_instance=None, waiting=500) for at_s in range(10)))
+    _, verdict = follow(PLAIN, *(seen(at_s, node_rate_per_s=None, waiting=500) for at_s in range(10)))
     assert (verdict.phase, verdict.rate_per_device, verdict.capacity_per_s) == ("no evidence", None, None)
 
 
@@ -78,13 +78,13 @@ def test_a_node_that_restarts_releases_nobody() -> None:
     """It is away for twenty seconds, and what it did before is known."""
     before = [seen(at_s) for at_s in range(10)]
     away = [
-        seen(at_s, instances=0, instances_starting=2, rate_per_instance=None, busy_share=0.0, waiting=2_000)
+        seen(at_s, nodes_working=0, nodes_starting=2, node_rate_per_s=None, busy_share=0.0, waiting=2_000)
         for at_s in range(10, 30)
     ]
     state, verdict = follow(PLAIN, *before, *away)
     assert verdict.rate_per_device is not None
     assert verdict.rate_per_device < 1.0
-    assert state.working == 2
+    assert state.nodes_counted_on == 2
 
 
 def test_in_shadow_mode_it_does_not_believe_that_it_was_heard() -> None:
@@ -99,7 +99,7 @@ def test_in_shadow_mode_it_does_not_believe_that_it_was_heard() -> None:
 
 @pytest.mark.parametrize("pause_s", [60.0, 600.0, 11_200.0, 1e6])
 def test_after_a_pause_it_goes_on_learning(pause_s: float) -> None:
-    after = [seen(20 + pause_s + at_s, rate_per_instance=40.0) for at_s in range(60)]
+    after = [seen(20 + pause_s + at_s, node_rate_per_s=40.0) for at_s in range(60)]
     _, verdict = follow(PLAIN, *(seen(at_s) for at_s in range(20)), *after)
     assert verdict.capacity_per_s == pytest.approx(80, rel=0.05)
 
@@ -138,17 +138,17 @@ def test_who_must_never_be_delayed_is_not() -> None:
 
 
 def test_where_no_node_runs_one_is_asked_for() -> None:
-    policy = Adaptive(AdaptiveSettings(provisioning=ProvisioningSettings(instances_min=1, instances_max=4)))
-    nobody = [seen(at_s, instances=0, rate_per_instance=None) for at_s in range(2)]
+    policy = Adaptive(AdaptiveSettings(provisioning=ProvisioningSettings(nodes_min=1, nodes_max=4)))
+    nobody = [seen(at_s, nodes_working=0, node_rate_per_s=None) for at_s in range(2)]
     _, verdict = follow(policy, *nobody)
-    assert verdict.instances == 1
+    assert verdict.nodes_wanted == 1
 
 
 def test_nodes_that_take_more_than_they_were_thought_to_are_believed() -> None:
     """Not at their limit, so they report nothing; but more leaves than the estimate says they can."""
     learnt = [seen(at_s) for at_s in range(20)]
     faster = [
-        seen(at_s, rate_per_instance=None, busy_share=0.0, arrival_per_s=130.0, departure_per_s=130.0)
+        seen(at_s, node_rate_per_s=None, busy_share=0.0, arrival_per_s=130.0, departure_per_s=130.0)
         for at_s in range(20, 80)
     ]
     _, verdict = follow(PLAIN, *learnt, *faster)

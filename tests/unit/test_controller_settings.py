@@ -59,7 +59,7 @@ def asked_for(settings: ControllerSettings) -> set[int]:
             nodes=(node,),
         )
         actions = [action for one in loop.tick(observation, Mode()).proposals for action in one.plan.actions]
-        found |= {action.arguments["instances"] for action in actions if action.kind == "scale"}
+        found |= {action.arguments["nodes_wanted"] for action in actions if action.kind == "scale"}
     return found
 
 
@@ -68,12 +68,8 @@ def asked_for(settings: ControllerSettings) -> set[int]:
     [
         pytest.param({}, set(), id="one node is what there is: nobody is asked"),
         pytest.param({"nodes_max": 3}, {3}, id="as many as may be asked for"),
-        pytest.param(
-            {"nodes_max": 3, "options": {"provisioning": {"price_instance_s": 1e6}}}, set(), id="not worth it"
-        ),
-        pytest.param(
-            {"nodes_max": 3, "options": {"provisioning": {"instances_max": 2}}}, {2}, id="an option goes over"
-        ),
+        pytest.param({"nodes_max": 3, "options": {"provisioning": {"price_node_s": 1e6}}}, set(), id="not worth it"),
+        pytest.param({"nodes_max": 3, "options": {"provisioning": {"nodes_max": 2}}}, {2}, id="an option goes over"),
     ],
 )
 def test_so_many_nodes_may_be_asked_for(given: dict, asked: set[int]) -> None:

@@ -25,7 +25,7 @@ def seen(
     arrival: float = 1e6,
     devices: int = 100,
     each: float | None = None,
-    instances: int = 4,
+    nodes_working: int = 4,
 ) -> Seen:
     return Seen(
         at_s=at_s,
@@ -36,8 +36,8 @@ def seen(
         arrival_per_s=arrival,
         departure_per_s=0.0,
         devices=devices,
-        instances=instances,
-        rate_per_instance=each,
+        nodes_working=nodes_working,
+        node_rate_per_s=each,
     )
 
 
@@ -83,10 +83,10 @@ POOL = CreditsState(credits=100.0, stepped_at_s=10.0)
         ),
         pytest.param(
             CreditsState(credits=9.0, stepped_at_s=10.0),
-            seen(12, delay_s=60.0, instances=9),
+            seen(12, delay_s=60.0, nodes_working=9),
             9.0,
             0.045,
-            id="and has a credit for every instance",
+            id="and has a credit for every node",
         ),
         # 10 devices can use 40 credits
         pytest.param(

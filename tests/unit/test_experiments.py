@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.experiments import gotin_case, gotin_fig5, gotin_hard, gotin_runs, gotin_table1, hard_cases, tuning
 from tidegate.experiments.gotin_checks import adaptive_checks
-from tidegate.experiments.running import KEPT_FILE, SERIES, Job, Row, run_all
-from tidegate.experiments.spread import spread
+from tidegate.experiments.mean_intervals import mean_interval
+from tidegate.experiments.running import KEPT_FILE, SERIES, Job, ReportRow, run_all
 from tidegate.report.report import Check
 from tidegate.sim.run import check, simulate
 from tidegate.sim.scenario import Load, Scenario, Service, Strategy
@@ -27,7 +27,7 @@ SMALL = Scenario(
 JOB = Job(scenario=SMALL, strategy=Strategy(policy="none"), seed=1)
 
 
-def keep(out: Path, *jobs: Job) -> list[Row]:
+def keep(out: Path, *jobs: Job) -> list[ReportRow]:
     """Rows that no simulation would give, so that whoever finds them has simulated nothing."""
     rows = [{"kept": place} for place in range(len(jobs))]
     lines = [msgspec.json.encode({"run": job.name, "row": row}) for job, row in zip(jobs, rows, strict=True)]
@@ -100,9 +100,9 @@ def test_lines_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
 # -- means and intervals
 
 
-def test_one_value_has_no_spread() -> None:
-    found = spread([3.0])
-    assert (found.mean, found.half, found.low, found.high) == (3.0, 0.0, 3.0, 3.0)
+def test_one_value_has_no_width() -> None:
+    found = mean_interval([3.0])
+    assert (found.mean, found.half) == (3.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -115,39 +115,39 @@ def test_one_value_has_no_spread() -> None:
     ],
 )
 def test_the_interval_is_students(values: list[float], half: float) -> None:
-    found = spread(values)
+    found = mean_interval(values)
     assert found.half == pytest.approx(half)
-    assert (found.mean, found.low, found.high) == (statistics.fmean(values), min(values), max(values))
+    assert found.mean == statistics.fmean(values)
 
 
 # -- the case study
 
 
-@pytest.mark.parametrize("share_percent", gotin_case.INSTANCES_MAX)
+@pytest.mark.parametrize("share_percent", gotin_case.NODES_MAX)
 def test_every_overload_share_is_met(share_percent: int) -> None:
     scenario = gotin_case.scenario(share_percent)
     pattern = gotin_case.stretched(share_percent)
-    assert gotin_case.overload_share(pattern, scenario.service.instances_max) == pytest.approx(
+    assert gotin_case.overload_share(pattern, scenario.service.nodes_max) == pytest.approx(
         share_percent / 100, abs=0.01
     )
     assert scenario.classes[0].devices().devices_max == max(devices for _, devices in pattern)
     assert scenario.seconds == pattern[-1][0] == gotin_case.SECONDS
 
 
-def test_the_maximum_of_instances_is_the_published_one_in_the_mean() -> None:
-    published = gotin_runs.published()["baseline"]["instances_mean"]
-    assert statistics.fmean(gotin_case.INSTANCES_MAX.values()) == published == 6.5
+def test_the_maximum_of_nodes_is_the_published_one_in_the_mean() -> None:
+    published = gotin_runs.published()["baseline"]["nodes_mean"]
+    assert statistics.fmean(gotin_case.NODES_MAX.values()) == published == 6.5
 
 
-def test_the_share_falls_with_the_instances_and_is_everything_at_none() -> None:
+def test_the_share_falls_with_the_nodes_and_is_everything_at_none() -> None:
     pattern = gotin_case.stretched(20)
-    shares = [gotin_case.overload_share(pattern, instances) for instances in range(15)]
+    shares = [gotin_case.overload_share(pattern, node_count) for node_count in range(15)]
     assert shares[0] == 1.0
     assert shares[-1] == 0.0
     assert shares == sorted(shares, reverse=True)
 
 
-@pytest.mark.parametrize("share_percent", gotin_case.INSTANCES_MAX)
+@pytest.mark.parametrize("share_percent", gotin_case.NODES_MAX)
 def test_every_strategy_fits_its_scenario(share_percent: int) -> None:
     strategies = gotin_runs.strategies(share_percent)
     for strategy in strategies:
@@ -199,7 +199,7 @@ def test_what_is_called_tuned_is_one_of_the_draws_and_no_worse_than_the_defaults
 
 def test_the_length_of_the_queue_goes_to_the_event_and_not_to_the_policy() -> None:
     found = tuning.strategy("gotin", {"k_protect": 0.9, "queue_length": 12.5})
-    assert (found.options, found.overload) == ({"k_protect": 0.9}, "waiting > instances + 12.5")
+    assert (found.options, found.overload) == ({"k_protect": 0.9}, "waiting > nodes_working + 12.5")
 
 
 # -- checks, on rows made by hand
@@ -209,9 +209,9 @@ def holding(checks: list[Check]) -> dict[str, bool]:
     return {one.name: one.holds for one in checks}
 
 
-def table1_rows(**changes: dict[str, float]) -> list[Row]:
+def table1_rows(**changes: dict[str, float]) -> list[ReportRow]:
     """The published figures, and ours a little better than them, at two shares and two seeds."""
-    ours = {"processed": 6000.0, "delay_mean_s": 0.4, "delay_max_s": 2.0, "instances_mean": 3.5}
+    ours = {"processed": 6000.0, "delay_mean_s": 0.4, "delay_max_s": 2.0, "nodes_mean": 3.5}
     figures: dict[str, dict[str, float]] = dict(gotin_runs.published())
     for name in (gotin_runs.ADAPTIVE, gotin_runs.COUPLED_ADAPTIVE, tuning.ORACLE):
         figures[name] = figures["state-aware"] | ours
@@ -239,7 +239,7 @@ def test_the_published_order_and_a_better_adaptive_hold() -> None:
         ({"adaptive": {"processed": 5700.0}}, {"adaptive_vs_oracle[10]", "adaptive_vs_oracle[50]"}),
         ({"adaptive": {"delay_all_mean_s": 0.6}}, {"adaptive_delay_s[10]", "adaptive_delay_s[50]"}),
         ({"adaptive": {"delay_max_s": 3.1}}, {"adaptive_delay_max_s[10]", "adaptive_delay_max_s[50]"}),
-        ({"adaptive_coupled": {"instances_mean": 3.9}}, {"coupled_instances_vs_state_aware"}),
+        ({"adaptive_coupled": {"nodes_mean": 3.9}}, {"coupled_instances_vs_state_aware"}),
         ({"adaptive_coupled": {"processed": 5499.1}}, {"coupled_processed_vs_state_aware"}),
     ],
 )
@@ -281,7 +281,7 @@ def test_figure_5_has_a_row_per_share_and_strategy() -> None:
     assert all(row["seeds"] == 2 for row in found)
 
 
-def hard_table(**changes: dict[str, float]) -> list[Row]:
+def hard_table(**changes: dict[str, float]) -> list[ReportRow]:
     """Two scenarios: nobody has more processed at less delay than adaptive, and the oracle may."""
     figures = {
         "none": {"processed": 1000.0, "delay_all_mean_s": 20.0},
@@ -297,7 +297,7 @@ def hard_table(**changes: dict[str, float]) -> list[Row]:
     ]
 
 
-def recovered(took_s: float) -> Row:
+def recovered(took_s: float) -> ReportRow:
     return {"surge": "surge", "noise": 0.0, "seed": 101, "recovered_after_s": took_s, "allowed_s": 12.0}
 
 
@@ -334,7 +334,7 @@ def test_a_late_recovery_of_one_seed_fails() -> None:
     assert holding(gotin_hard.checks(hard_table(), rows))["surge_recovery_ok[surge]"] is False
 
 
-def surged(delays_s: dict[float, float]) -> Row:
+def surged(delays_s: dict[float, float]) -> ReportRow:
     seconds = [float(second) for second in range(1, 161)]
     ages_s = [delays_s.get(second, 0.1) for second in seconds]
     series = {"at_s": seconds, "delay_s": ages_s, "head_age_s": [9.0] * 160, "departures": [1] * 160}

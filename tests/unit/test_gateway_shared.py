@@ -42,7 +42,7 @@ def test_a_process_that_opens_the_memory_by_its_number_sees_the_same() -> None:
     opened.unattended[3] = 1
     assert (shared.rows[1].cells[layout.PUBLISHES], shared.unattended[3]) == (7, 1)
     assert shared.directory.digest("d") == opened.directory.digest("d")
-    assert Shared.create().directory.digest("d") != shared.directory.digest("d"), "each instance has its own secret"
+    assert Shared.create().directory.digest("d") != shared.directory.digest("d"), "each gateway has its own secret"
 
 
 def test_a_memory_of_another_version_is_refused() -> None:

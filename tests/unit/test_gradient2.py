@@ -30,7 +30,7 @@ def seen(at_s: float, *, age_s: float, waiting: int, devices: int = 100, each: f
         arrival_per_s=0.0,
         departure_per_s=0.0,
         devices=devices,
-        rate_per_instance=each,
+        node_rate_per_s=each,
     )
 
 

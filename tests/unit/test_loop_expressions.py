@@ -69,7 +69,7 @@ def test_refusals_name_the_place(text: str, says: str) -> None:
 
 
 def test_an_event_begins_after_its_duration_and_ends_at_once() -> None:
-    event = Event("overload", expression("head_age_s > 1"), for_s=1.0)
+    event = Event(expression("head_age_s > 1"), for_s=1.0)
     state, active = EventState(), []
     for at_s, age_s in ((0.0, 2), (0.5, 2), (0.7, 0), (1.0, 2), (1.9, 2), (2.0, 2), (3.0, 2), (3.5, 0), (4.0, 2)):
         state = event.step(state, {**VALUES, "head_age_s": float(age_s)}, at_s)

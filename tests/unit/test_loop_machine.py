@@ -48,7 +48,7 @@ class Chain:
 
 def new_loop() -> ControlLoop:
     policy = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.5, k_recover=2.0, iteration_s=1.0))
-    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
     return ControlLoop(policy, event, window_s=3.0, advice_lifetime_s=LIFETIME_S)
 
 
@@ -67,8 +67,8 @@ def test_an_overload_is_one_decision_with_its_reason() -> None:
     (action,) = proposal.plan.actions
     everybody = {"interval_s": 4.0, "lifetime_s": 12.0, "classes": {}, "dead_bands": {}}
     assert (action.kind, action.arguments) == ("advise", everybody)
-    assert action.reason.readings["head_age_s"] == 3.0
-    assert action.reason.readings["departure_per_s"] == pytest.approx(50)
+    assert action.reason.measurements["head_age_s"] == 3.0
+    assert action.reason.measurements["departure_per_s"] == pytest.approx(50)
     assert "min(50 msg/s / 100, 2) * 0.5" in action.reason.rule
     assert action.reason.rejected.startswith("leave devices at 2 msg/s")
     assert (proposal.plan.event, proposal.acts, proposal.recorded, proposal.phase) == (
@@ -195,14 +195,14 @@ def test_routes_follow_the_brokers_health() -> None:
     assert chain.rounds(3, old=False) == []
     chain.brokers = (broker("a"), broker("b", healthy=False))
     (ill,) = chain.round(old=False, mode=OFF)
-    assert ill.sentence == "New clients go to a because b fell ill."
+    assert ill.sentence == "New clients go to a because b is unhealthy."
     assert [one["healthy"] for one in ill.plan.actions[0].arguments["brokers"]] == [True, False]
     chain.brokers = (broker("a", healthy=False), broker("b", healthy=False))
     assert chain.round(old=False) == ()
     chain.brokers = (broker("a"), broker("b"))
     assert chain.round(old=False, mode=FROZEN) == ()
     (well,) = chain.round(old=False)
-    assert well.sentence == "New clients go to a, b because b is well."
+    assert well.sentence == "New clients go to a, b because b is healthy."
 
 
 def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
@@ -223,7 +223,7 @@ def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
 def test_an_overload_begins_when_it_was_measured_and_is_decided_now() -> None:
     """Two seconds of overload are two seconds between views, whenever these arrive."""
     watcher = Watcher()
-    event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
+    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
     chain = Chain(ControlLoop(watcher, event, window_s=1.0, advice_lifetime_s=LIFETIME_S))
     for second, now_s in ((1, 50.0), (2, 50.1), (3, 50.2), (4, 50.3), (5, 90.0)):
         chain.at_s = float(second)
@@ -237,12 +237,12 @@ def test_an_overload_begins_when_it_was_measured_and_is_decided_now() -> None:
 
 
 class Watcher:
-    """Wants ``instances`` processing nodes, holds nobody, and keeps what it saw."""
+    """Wants ``nodes_wanted`` processing nodes, holds nobody, and keeps what it saw."""
 
     state_type = NoState
 
-    def __init__(self, instances: int | None = None) -> None:
-        self.instances = instances
+    def __init__(self, nodes_wanted: int | None = None) -> None:
+        self.nodes_wanted = nodes_wanted
         self.saw: list[Seen] = []
 
     def initial(self) -> NoState:
@@ -251,7 +251,7 @@ class Watcher:
     def step(self, state: NoState, seen: Seen) -> tuple[NoState, Verdict]:
         self.saw.append(seen)
         said = {"rule": "so many are wanted", "rejected": "another number", "capacity_per_s": None}
-        return state, Verdict(phase="idle", rate_per_device=None, instances=self.instances, **said)
+        return state, Verdict(phase="idle", rate_per_device=None, nodes_wanted=self.nodes_wanted, **said)
 
 
 class Nodes:
@@ -259,7 +259,7 @@ class Nodes:
 
     def __init__(self, wanted: int | None, *running: tuple[int, ...]) -> None:
         self.policy = Watcher(wanted)
-        event = Event("overload", Expression("head_age_s > 1", PROPERTIES, "overload"))
+        event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
         self.loop = ControlLoop(self.policy, event, window_s=1.0, advice_lifetime_s=LIFETIME_S)
         self.running = running
         self.starting = 0
@@ -299,18 +299,24 @@ def kinds(found: list[tuple[float, Proposal]]) -> list[str]:
 def test_the_number_that_runs_already_is_not_asked_for() -> None:
     nodes = Nodes(2, (0, 1), (2, 3))
     assert nodes.rounds(60) == []
-    assert (nodes.sample.instances, nodes.sample.instances_wanted) == (2, 2)
+    assert (nodes.sample.nodes_working, nodes.sample.nodes_wanted) == (2, 2)
+
+
+def test_a_node_that_has_gone_does_not_count_as_working() -> None:
+    gone = NodeState(name="node-2", alive=False, slices=(), rows=9)
+    seen = Observation(at_s=1.0, arrived=0, committed=0, head_age_s=0.0, devices=0, nodes=(gone,))
+    assert Nodes(2, (0, 1)).loop.watch(seen).nodes_working == 0
 
 
 def test_another_number_of_nodes_is_one_decision() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
-    nodes.policy.instances = 2
+    nodes.policy.nodes_wanted = 2
     ((_, proposal),) = nodes.rounds(1)
-    assert proposal.plan.actions[0].arguments == {"instances": 2}
+    assert proposal.plan.actions[0].arguments == {"nodes_wanted": 2}
     assert (proposal.acts, proposal.recorded) == (True, True)
     nodes.starting = 1
     assert nodes.rounds(60) == []
-    assert (nodes.sample.instances, nodes.sample.instances_wanted) == (1, 2)
+    assert (nodes.sample.nodes_working, nodes.sample.nodes_wanted) == (1, 2)
 
 
 def test_a_node_that_works_gets_slices_and_one_that_shall_go_gives_them_back() -> None:
@@ -320,7 +326,7 @@ def test_a_node_that_works_gets_slices_and_one_that_shall_go_gives_them_back() -
     assert given.plan.actions[0].arguments == {"takers": {"2": "node-2", "3": "node-2"}}
     nodes.running = ((0, 1), (2, 3))
     assert nodes.rounds(60) == []
-    nodes.policy.instances = 1
+    nodes.policy.nodes_wanted = 1
     found = nodes.rounds(2)
     assert kinds(found) == ["scale", "move"]
     assert found[1][1].plan.actions[0].arguments == {"takers": {"2": "node-1", "3": "node-1"}}
@@ -328,7 +334,7 @@ def test_a_node_that_works_gets_slices_and_one_that_shall_go_gives_them_back() -
 
 def test_nodes_that_were_asked_for_in_vain_are_asked_for_again() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
-    nodes.policy.instances = 3
+    nodes.policy.nodes_wanted = 3
     found = nodes.rounds(25)
     assert kinds(found) == ["scale"] * 3
     assert [at_s - found[0][0] for at_s, _ in found] == [0.0, 10.0, 20.0]
@@ -336,20 +342,20 @@ def test_nodes_that_were_asked_for_in_vain_are_asked_for_again() -> None:
 
 def test_in_shadow_mode_a_number_of_nodes_is_only_said() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
-    nodes.policy.instances = 2
+    nodes.policy.nodes_wanted = 2
     found = nodes.rounds(5, SHADOW)
     assert [(proposal.acts, proposal.recorded) for _, proposal in found] == [(False, True)]
 
 
 def test_in_shadow_mode_no_slice_leaves_a_node_that_goes_on_working() -> None:
     nodes = Nodes(2, (0, 1), (2, 3))
-    nodes.policy.instances = 1
+    nodes.policy.nodes_wanted = 1
     assert [(kinds([one]), one[1].acts) for one in nodes.rounds(80, SHADOW)] == [(["scale"], False)]
 
 
 def test_what_was_wanted_in_shadow_mode_is_carried_out_when_it_may_be() -> None:
     nodes = Nodes(2, (0, 1), (2, 3))
-    nodes.policy.instances = 1
+    nodes.policy.nodes_wanted = 1
     nodes.rounds(5, SHADOW)
     found = nodes.rounds(30)
     assert ("scale", True) in [(proposal.plan.actions[0].kind, proposal.acts) for _, proposal in found]
@@ -358,13 +364,13 @@ def test_what_was_wanted_in_shadow_mode_is_carried_out_when_it_may_be() -> None:
 @pytest.mark.parametrize("mode", [OFF, FROZEN])
 def test_where_the_operator_decides_no_node_is_asked_for(mode: Mode) -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
-    nodes.policy.instances = 2
+    nodes.policy.nodes_wanted = 2
     assert nodes.rounds(30, mode) == []
 
 
 def test_the_next_leader_knows_how_many_nodes_were_asked_for() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
-    nodes.policy.instances = 2
+    nodes.policy.nodes_wanted = 2
     nodes.rounds(1)
     heir = Nodes(2, (0, 1, 2, 3))
     heir.starting = 1

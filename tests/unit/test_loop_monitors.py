@@ -28,7 +28,7 @@ def test_nothing_seen_is_nothing_claimed() -> None:
 def test_every_property_has_its_value() -> None:
     found = fed((0, 0, 0), (1, 200, 100), (2, 400, 200))
     expected = {"head_age_s": 0.5, "waiting": 200, "arrival_per_s": 200, "departure_per_s": 100, "devices": 3}
-    assert found == {**expected, "interval_s": 1.5, "held": 0, "instances": 0}
+    assert found == {**expected, "interval_s": 1.5, "held": 0, "nodes_working": 0}
 
 
 def rates(batch_s: float, period_s: float, *, said: bool) -> list[float]:

@@ -11,10 +11,10 @@ from tidegate.model.observations import NodeState
 from tidegate.model.scaling import Scale
 
 LIFETIME_S = 9.0
-READINGS = {"waiting": 70.0}
+MEASUREMENTS = {"waiting": 70.0}
 
 
-def seen(at_s: float = 0.0, *, instances: int = 1, starting: int = 0) -> Seen:
+def seen(at_s: float = 0.0, *, nodes_working: int = 1, starting: int = 0) -> Seen:
     return Seen(
         at_s=at_s,
         measured_at_s=at_s,
@@ -24,9 +24,9 @@ def seen(at_s: float = 0.0, *, instances: int = 1, starting: int = 0) -> Seen:
         arrival_per_s=90.0,
         departure_per_s=50.0,
         devices=40,
-        instances=instances,
-        instances_starting=starting,
-        rate_per_instance=50.0,
+        nodes_working=nodes_working,
+        nodes_starting=starting,
+        node_rate_per_s=50.0,
     )
 
 
@@ -36,7 +36,7 @@ def verdict(rate: float | None = None, **more: object) -> Verdict:
 
 
 def advised(given: Given, wanted: Verdict, at_s: float, *, acts: bool = True) -> tuple[Given, Proposal | None]:
-    return planner.advise(given, seen(at_s), wanted, READINGS, LIFETIME_S, acts=acts)
+    return planner.advise(given, seen(at_s), wanted, MEASUREMENTS, LIFETIME_S, acts=acts)
 
 
 def decided(wanted: Verdict, at_s: float = 0.0, *, acts: bool = True) -> Given:
@@ -69,7 +69,7 @@ def test_advice_names_each_class_and_its_dead_band_and_the_reason() -> None:
         "3 s old and Spark takes 50 msg/s."
     )
     reason = proposal.plan.actions[0].reason
-    assert (reason.readings, reason.rule, reason.rejected) == (READINGS, "the rule", "another: no")
+    assert (reason.measurements, reason.rule, reason.rejected) == (MEASUREMENTS, "the rule", "another: no")
     # What gateways read: an alarm device is left alone, one of no class keeps to the general interval.
     advice = msgspec.convert(arguments(proposal), Advice)
     assert [advice.interval_of(name) for name in ("alarm", "telemetry", "unheard-of", None)] == [0.0, 4.0, 2.0, 2.0]
@@ -242,39 +242,39 @@ def test_a_sentence_says_that_devices_are_free_only_where_all_are(wanted: Verdic
 
 
 def scaled(
-    before: Scaled, wanted: int | None, at_s: float, *, instances: int = 1, starting: int = 0, acts: bool = True
+    before: Scaled, wanted: int | None, at_s: float, *, nodes_working: int = 1, starting: int = 0, acts: bool = True
 ) -> tuple[Scaled, Proposal | None]:
-    looked = seen(at_s, instances=instances, starting=starting)
-    said = verdict(None, instances=wanted, demand_per_s=1234.5)
-    return planner.scale(before, looked, said, READINGS, acts=acts)
+    looked = seen(at_s, nodes_working=nodes_working, starting=starting)
+    said = verdict(None, nodes_wanted=wanted, demand_per_s=1234.5)
+    return planner.scale(before, looked, said, MEASUREMENTS, acts=acts)
 
 
 def test_who_wants_no_number_leaves_it_alone() -> None:
-    asked = Scaled(instances=3, at_s=5.0)
+    asked = Scaled(nodes_wanted=3, at_s=5.0)
     assert scaled(asked, None, 100.0) == (asked, None)
 
 
-@pytest.mark.parametrize(("instances", "starting"), [(2, 0), (1, 1)])
-def test_the_first_number_is_no_decision_where_so_many_run_already(instances: int, starting: int) -> None:
-    after, proposal = scaled(Scaled(), 2, 100.0, instances=instances, starting=starting)
-    assert (after.instances, proposal) == (2, None)
+@pytest.mark.parametrize(("nodes_working", "starting"), [(2, 0), (1, 1)])
+def test_the_first_number_is_no_decision_where_so_many_run_already(nodes_working: int, starting: int) -> None:
+    after, proposal = scaled(Scaled(), 2, 100.0, nodes_working=nodes_working, starting=starting)
+    assert (after.nodes_wanted, proposal) == (2, None)
 
 
 @pytest.mark.parametrize(
     ("wanted", "running", "change"), [(3, 1, "1 run: more are wanted"), (1, 2, "2 run: fewer are wanted")]
 )
 def test_another_number_is_one_decision(wanted: int, running: int, change: str) -> None:
-    after, proposal = scaled(Scaled(instances=running), wanted, 100.0, instances=running)
+    after, proposal = scaled(Scaled(nodes_wanted=running), wanted, 100.0, nodes_working=running)
     assert proposal is not None
     assert (proposal.acts, proposal.recorded, proposal.plan.event) == (True, True, "demand changed")
-    assert msgspec.convert(arguments(proposal), Scale) == Scale(instances=wanted)
+    assert msgspec.convert(arguments(proposal), Scale) == Scale(nodes_wanted=wanted)
     assert f"({change}) because devices want to send 1,234 msg/s, one takes 50." in proposal.sentence
-    assert scaled(after, wanted, 101.0, instances=running, starting=max(0, wanted - running)) == (after, None)
+    assert scaled(after, wanted, 101.0, nodes_working=running, starting=max(0, wanted - running)) == (after, None)
 
 
 def test_a_number_that_runs_already_is_not_called_more_or_fewer() -> None:
     """One node was wanted, the second is still being emptied, and now two are wanted again."""
-    _, proposal = scaled(Scaled(instances=1, at_s=90.0, acted=True), 2, 100.0, instances=2)
+    _, proposal = scaled(Scaled(nodes_wanted=1, at_s=90.0, acted=True), 2, 100.0, nodes_working=2)
     assert proposal is not None
     assert "2 run: fewer are wanted" not in proposal.sentence
     assert "2 run: more are wanted" not in proposal.sentence
@@ -296,20 +296,20 @@ def test_a_node_that_starts_was_not_asked_for_in_vain() -> None:
 
 
 def test_a_node_that_died_is_asked_for_again() -> None:
-    state, _ = scaled(Scaled(), 2, 100.0, instances=2)
-    _, proposal = scaled(state, 2, 101.0, instances=1)
-    assert arguments(proposal) == {"instances": 2}
+    state, _ = scaled(Scaled(), 2, 100.0, nodes_working=2)
+    _, proposal = scaled(state, 2, 101.0, nodes_working=1)
+    assert arguments(proposal) == {"nodes_wanted": 2}
 
 
 @pytest.mark.parametrize(("wanted", "running"), [(3, 1), (1, 3)], ids=["more", "fewer"])
 def test_what_was_wanted_in_shadow_is_asked_for_when_it_may_be(wanted: int, running: int) -> None:
-    state, proposal = scaled(Scaled(), wanted, 100.0, instances=running, acts=False)
+    state, proposal = scaled(Scaled(), wanted, 100.0, nodes_working=running, acts=False)
     assert proposal is not None
     assert not proposal.acts
-    _, proposal = scaled(state, wanted, 111.0, instances=running)
+    _, proposal = scaled(state, wanted, 111.0, nodes_working=running)
     assert proposal is not None
     assert proposal.acts
-    assert arguments(proposal) == {"instances": wanted}
+    assert arguments(proposal) == {"nodes_wanted": wanted}
 
 
 def test_in_shadow_a_number_is_said_once() -> None:
@@ -324,8 +324,8 @@ def test_in_shadow_a_number_is_said_once() -> None:
 # -- slices follow the nodes
 
 
-def node(name: str, *slices: int, ready: bool = True) -> NodeState:
-    return NodeState(name=name, alive=True, slices=slices, rows=0, ready=ready)
+def node(name: str, *slices: int, ready: bool = True, alive: bool = True) -> NodeState:
+    return NodeState(name=name, alive=alive, slices=slices, rows=0, ready=ready)
 
 
 ONE = (node("node-1", 0, 1, 2, 3),)
@@ -340,6 +340,9 @@ EVEN = (node("node-1", 0, 1), node("node-2", 2, 3))
         pytest.param(TWO, None, {2: "node-2", 3: "node-2"}, id="a second node takes its half"),
         pytest.param(
             (node("node-1", 0, 1, 2, 3), node("node-2", ready=False)), None, {}, id="one that warms up takes nothing"
+        ),
+        pytest.param(
+            (node("node-1", 0, 1, 2, 3), node("node-2", alive=False)), None, {}, id="one that has gone takes nothing"
         ),
         pytest.param((node("node-1"), node("node-2")), None, {}, id="nobody has any"),
         pytest.param((), None, {}, id="nobody is there"),
@@ -392,3 +395,9 @@ def test_a_move_is_one_decision_that_names_every_slice() -> None:
         "Slices move (slice 2 to node-2, slice 3 to node-2) because the processing nodes changed."
     )
     assert planner.move({}, TWO, "hold") is None
+
+
+def test_nodes_that_have_gone_are_not_among_those_that_slices_are_shared_by() -> None:
+    proposal = planner.move({3: "node-2"}, (*TWO, node("node-3", ready=False), node("node-4", alive=False)), "hold")
+    assert proposal is not None
+    assert proposal.plan.actions[0].reason.measurements == {"nodes": 3.0, "ready": 2.0}

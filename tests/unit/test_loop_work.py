@@ -10,8 +10,8 @@ from tidegate.model.observations import ClassState, GatewayState, NodeState, Obs
 WINDOW_S = 3.0
 
 
-def node(name: str, limit_rows: float, limit_s: float, *, ready: bool = True) -> NodeState:
-    return NodeState(name=name, alive=True, slices=(), rows=0, limit_rows=limit_rows, limit_s=limit_s, ready=ready)
+def node(name: str, limit_rows: float, limit_s: float, *, ready: bool = True, alive: bool = True) -> NodeState:
+    return NodeState(name=name, alive=alive, slices=(), rows=0, limit_rows=limit_rows, limit_s=limit_s, ready=ready)
 
 
 def gateway(name: str, **publishes: int) -> GatewayState:
@@ -56,7 +56,7 @@ def test_a_single_look_is_no_rate() -> None:
 
 def test_an_idle_node_proves_nothing() -> None:
     found = fed(*(observed(second, node("a", 5_000, 10)) for second in range(6)))
-    assert (found.rate_per_instance, found.busy_share) == (None, 0.0)
+    assert (found.node_rate_per_s, found.busy_share) == (None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_an_idle_node_proves_nothing() -> None:
     ids=["time at the limit without a row", "rows that took no time"],
 )
 def test_half_an_evidence_is_none(rows: float, seconds: float) -> None:
-    assert fed(observed(0, node("a", 0, 0)), observed(1, node("a", rows, seconds))).rate_per_instance is None
+    assert fed(observed(0, node("a", 0, 0)), observed(1, node("a", rows, seconds))).node_rate_per_s is None
 
 
 def test_the_rate_is_rows_over_the_time_at_the_limit_and_not_over_all_time() -> None:
     """A quarter of the time at the limit, at 400 rows a second."""
     found = fed(*(observed(second, node("a", 100 * second, 0.25 * second)) for second in range(10)))
-    assert found.rate_per_instance == pytest.approx(400)
+    assert found.node_rate_per_s == pytest.approx(400)
     assert found.busy_share == pytest.approx(0.25)
 
 
@@ -83,7 +83,7 @@ def test_several_nodes_are_weighed_by_their_time_at_the_limit() -> None:
             for second in range(5)
         )
     )
-    assert found.rate_per_instance == pytest.approx(450 / 1.5)
+    assert found.node_rate_per_s == pytest.approx(450 / 1.5)
     assert found.busy_share == pytest.approx(1.5 / 3)
 
 
@@ -91,7 +91,7 @@ def test_only_the_window_counts() -> None:
     """Ten seconds at 100 rows a second, then at 300: a window later nothing of the first is left."""
     before = [observed(second, node("a", 100 * second, second)) for second in range(11)]
     after = [observed(10 + second, node("a", 1_000 + 300 * second, 10 + second)) for second in (1, 2, 3)]
-    found = [fed(*before, *after[:count]).rate_per_instance for count in range(4)]
+    found = [fed(*before, *after[:count]).node_rate_per_s for count in range(4)]
     assert found == pytest.approx([100, (200 + 300) / 3, (100 + 600) / 3, 300])
 
 
@@ -109,7 +109,7 @@ def test_a_node_that_comes_counts_from_what_it_says_first() -> None:
         observed(1, node("a", 100, 1), node("b", 90_000, 100)),
         observed(2, node("a", 200, 2), node("b", 90_300, 101)),
     )
-    assert found.rate_per_instance == pytest.approx((200 + 300) / 3)
+    assert found.node_rate_per_s == pytest.approx((200 + 300) / 3)
 
 
 def test_what_a_node_did_before_it_went_still_counts() -> None:
@@ -118,7 +118,7 @@ def test_what_a_node_did_before_it_went_still_counts() -> None:
         observed(1, node("a", 100, 1), node("b", 300, 1)),
         observed(2, node("a", 200, 2)),
     )
-    assert found.rate_per_instance == pytest.approx((200 + 300) / 3)
+    assert found.node_rate_per_s == pytest.approx((200 + 300) / 3)
     assert found.busy_share == pytest.approx(3 / 3)
 
 
@@ -129,7 +129,7 @@ def test_a_node_that_was_not_seen_for_a_moment_counts_from_what_it_says_then() -
         observed(2, node("a", 200, 2), node("b", 5_600, 52)),
         observed(3, node("a", 300, 3), node("b", 5_900, 53)),
     )
-    assert found.rate_per_instance == pytest.approx((300 + 300) / 4)
+    assert found.node_rate_per_s == pytest.approx((300 + 300) / 4)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_a_restarted_node_takes_nothing_away(after: tuple[float, float]) -> None
         observed(2, node("a", rows, seconds)),
         observed(3, node("a", rows + 100, seconds + 1)),
     )
-    assert found.rate_per_instance == pytest.approx(100)
+    assert found.node_rate_per_s == pytest.approx(100)
     assert 0.5 < found.busy_share < 1.0
 
 
 def test_busy_is_at_most_all_the_time() -> None:
     """A batch that ran for three seconds is told at its end, in one look."""
     found = fed(observed(0, node("a", 0, 0)), observed(1, node("a", 600, 3)))
-    assert (found.rate_per_instance, found.busy_share) == (200, 1.0)
+    assert (found.node_rate_per_s, found.busy_share) == (200, 1.0)
 
 
 def test_uneven_looks_are_weighed_by_time() -> None:
@@ -175,7 +175,7 @@ def test_when_the_installation_begins_anew_so_does_the_work() -> None:
         observed(2, node("a", 900, 2), arrived=0),
         observed(3, node("a", 1_200, 3), arrived=0),
     )
-    assert found.rate_per_instance == pytest.approx(300)
+    assert found.node_rate_per_s == pytest.approx(300)
 
 
 # -- classes
@@ -233,3 +233,13 @@ def test_the_only_gateway_that_was_not_seen_for_a_moment_has_no_negative_rate() 
     assert min(found) >= 0
     assert not any(math.isnan(rate) for rate in found)
     assert found[-1] > 0
+
+
+def test_a_node_that_has_gone_neither_works_nor_idles() -> None:
+    """The other one is at its limit all the time; what the gone one did while it was away is not known when."""
+    found = fed(
+        observed(0.0, node("a", 0, 0), node("b", 0, 0, alive=False)),
+        observed(1.0, node("a", 10, 1), node("b", 0, 0, alive=False)),
+        observed(2.0, node("a", 20, 2), node("b", 90, 9)),
+    )
+    assert (found.node_rate_per_s, found.busy_share) == (10.0, pytest.approx(2 / 3))

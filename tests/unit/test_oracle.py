@@ -19,15 +19,15 @@ BLIND = Seen(
 )
 
 
-def told(capacity: float, *, devices: int = 100, waiting: int = 4, instances: int = 4) -> Truth:
-    return Truth(capacity_per_s=capacity, devices=devices, waiting=waiting, instances=instances)
+def told(capacity: float, *, devices: int = 100, waiting: int = 4, nodes_working: int = 4) -> Truth:
+    return Truth(capacity_per_s=capacity, devices=devices, waiting=waiting, nodes_working=nodes_working)
 
 
 @pytest.mark.parametrize(
     ("horizon_s", "truth", "rate"),
     [
         pytest.param(1.0, told(50.0), 0.5, id="an empty queue gets the capacity"),
-        pytest.param(1.0, told(50.0, waiting=2), 0.5, id="fewer messages than instances are no queue"),
+        pytest.param(1.0, told(50.0, waiting=2), 0.5, id="fewer messages than nodes are no queue"),
         pytest.param(1.0, told(200.0), None, id="enough for everybody holds nobody"),
         # Q = 30, H = max(10, 2 * 130 / 50): (50 - 30 / 10) / 100
         pytest.param(10.0, told(50.0, waiting=34), 0.47, id="a queue is worked off within the horizon"),

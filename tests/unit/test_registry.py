@@ -30,7 +30,7 @@ def seen(at_s: float, *, classes: tuple[ClassSeen, ...] = ()) -> Seen:
         arrival_per_s=200.0,
         departure_per_s=50.0,
         devices=100,
-        rate_per_instance=50.0,
+        node_rate_per_s=50.0,
         busy_share=1.0,
         classes=classes,
     )
@@ -100,17 +100,17 @@ def test_options_of_a_coupling_reach_both_its_parts() -> None:
         "policy": "gotin",
         "policy_options": {"k_protect": 0.5},
         "autoscaler": "threshold",
-        "autoscaler_options": {"instances_max": 2, "upper": 50.0, "period_s": 0.0},
+        "autoscaler_options": {"nodes_max": 2, "upper": 50.0, "period_s": 0.0},
     }
     verdict = after(build("coupled", options), 5)
     assert verdict.rate_per_device == pytest.approx(0.25)
-    assert verdict.instances == 2
-    assert after(build("coupled", {**options, "autoscaler_options": {"upper": 1e9}}), 5).instances == 1
+    assert verdict.nodes_wanted == 2
+    assert after(build("coupled", {**options, "autoscaler_options": {"upper": 1e9}}), 5).nodes_wanted == 1
 
 
 @pytest.mark.parametrize("autoscaler", sorted(AUTOSCALERS))
 def test_every_autoscaler_can_be_coupled(autoscaler: str) -> None:
-    assert after(build("coupled", {"policy": "none", "autoscaler": autoscaler}), 3).instances is not None
+    assert after(build("coupled", {"policy": "none", "autoscaler": autoscaler}), 3).nodes_wanted is not None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_every_autoscaler_can_be_coupled(autoscaler: str) -> None:
         ("gotin", {"k_protect": 1.5}, "Policy gotin: Expected `float` < 1.0 - at `$.k_protect`."),
         ("gotin", {"k_protect": "much"}, "Policy gotin: Expected `float`, got `str` - at `$.k_protect`."),
         ("adaptive", {"provisioning": 3}, "Policy adaptive: Expected `object`, got `int` - at `$.provisioning`."),
-        ("adaptive", {"provisioning": {"instances": 3}}, "`instances` - at `$.provisioning`."),
+        ("adaptive", {"provisioning": {"nodes_wanted": 3}}, "`nodes_wanted` - at `$.provisioning`."),
         ("coupled", {"autoscalers": "one-step"}, "Policy coupled has no option 'autoscalers': it knows autoscaler, "),
         ("coupled", {"mode": "close"}, "Policy coupled: Invalid enum value 'close' - at `$.mode`."),
         ("coupled", {"policy": "magic"}, "There is no policy 'magic'"),

@@ -123,7 +123,7 @@ def table1_runs() -> list[tuple[Job, dict[str, Any]]]:
             Job(scenario=gotin_case.scenario(share), strategy=strategy, seed=seed),
             worst if strategy.name == "baseline" else figures,
         )
-        for share in gotin_case.INSTANCES_MAX
+        for share in gotin_case.NODES_MAX
         for strategy in gotin_runs.strategies(share)
         for seed in gotin_case.HELD_OUT_SEEDS[: gotin_runs.QUICK_SEEDS]
     ]

@@ -65,7 +65,7 @@ def test_the_same_is_decided_at_every_size() -> None:
 
 def test_every_decision_is_advice_and_the_important_wait_the_least() -> None:
     _, intervals_s, state = decided(10**5)
-    assert state.scaled.instances is None
+    assert state.scaled.nodes_wanted is None
     assert state.spread.over == ()
     assert set(intervals_s) == set(SHARES)
     assert intervals_s["alarm"] <= intervals_s["command"] <= intervals_s["telemetry"]

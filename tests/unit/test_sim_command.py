@@ -16,7 +16,7 @@ seconds: 30
 classes:
   - {name: alarm, pattern: "0:1", never_delay: true}
   - {name: telemetry, pattern: "0:2,10:2,12:12"}
-service: {rate_per_s: 8, instances_max: 3, start_s: 2}
+service: {rate_per_s: 8, nodes_max: 3, start_s: 2}
 strategies:
   - policy: none
   - {policy: gotin, name: published}

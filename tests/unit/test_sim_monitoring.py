@@ -1,34 +1,34 @@
-"""Sensors of the simulator: exact without noise, and wrong in the ways they say with it."""
+"""SimulatedSensors of the simulator: exact without noise, and wrong in the ways they say with it."""
 
 import random
 import statistics
 
 from tidegate.model.observations import Observation
-from tidegate.sim.messages import Message
-from tidegate.sim.monitoring import Sensors
+from tidegate.sim.messages import SimulatedMessage
+from tidegate.sim.monitoring import SimulatedSensors
 from tidegate.sim.scenario import Service
 from tidegate.sim.service import ServiceModel
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 from tidegate.sim.timeline import Timeline
 
 
 def observations(noise: float, seconds: int = 400, rate_per_s: float = 8.0) -> tuple[list[Observation], ServiceModel]:
-    """Ten messages a second, and two instances that take four each."""
-    timeline, tally = Timeline(), ClassTally()
+    """Ten messages a second, and two nodes that take four each."""
+    timeline, tally = Timeline(), LoadTally()
     service = ServiceModel(
         timeline,
-        Service(rate_per_s=rate_per_s / 2, instances=2, instances_max=2),
-        instances=2,
+        Service(rate_per_s=rate_per_s / 2, nodes_at_start=2, nodes_max=2),
+        nodes_at_start=2,
         chance=random.Random(1),
         on_start=lambda *_: None,
         on_done=lambda *_: None,
     )
     tally.connected()
-    sensors, found = Sensors(noise, random.Random(2)), []
+    sensors, found = SimulatedSensors(noise, random.Random(2)), []
     for tick in range(1, 10 * seconds + 1):
         timeline.run(tick / 10)
-        message = Message("telemetry", 1.0, timeline.now_s, 1, timeline.now_s)
-        tally.arrived(message)
+        message = SimulatedMessage("telemetry", 1.0, timeline.now_s, 1, timeline.now_s)
+        tally.arrived()
         service.arrive(message)
         if tick % 10 == 0:
             found.append(sensors.observe(timeline.now_s, {"telemetry": tally}, service))
@@ -41,10 +41,10 @@ def test_without_noise_everything_is_as_it_is() -> None:
     assert (last.at_s, last.arrived, last.devices, last.committed) == (40.0, 400, 1, service.done)
     assert last.waiting == 400 - last.committed == service.waiting
     assert last.classes["telemetry"].publishes == 400
-    assert [node.name for node in last.nodes] == ["instance-1", "instance-2"]
+    assert [node.name for node in last.nodes] == ["node-1", "node-2"]
     assert sum(node.limit_rows for node in last.nodes) == last.committed
-    assert sum(node.limit_s for node in last.nodes) == sum(instance.busy_s for instance in service.instances)
-    oldest_s = min(instance.message.arrived_s for instance in service.instances if instance.message)
+    assert sum(node.limit_s for node in last.nodes) == sum(node.busy_s for node in service.nodes)
+    oldest_s = min(node.message.arrived_s for node in service.nodes if node.message)
     assert last.head_age_s == 40.0 - oldest_s
 
 

@@ -49,7 +49,7 @@ def test_unadvised_devices_send_what_was_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("controllable", "is_held"), [(True, True), (False, False)])
 def test_devices_are_held_where_they_may_be(tmp_path: Path, controllable: bool, is_held: bool) -> None:
-    """Ten messages a second for an instance that takes five."""
+    """Ten messages a second for a node that takes five."""
     replay = Replay(file=file(tmp_path, FLOOD), controllable=controllable)
     result = simulate(scenario(replay, rate_per_s=5.0), Strategy(policy="gotin"), 1)
     assert (result.sent < 200) == is_held

@@ -17,7 +17,7 @@ def seen(
     overload: bool = False,
     devices: int = 100,
 ) -> Seen:
-    """Four instances; the head is older than its delay by one service time."""
+    """Four nodes; the head is older than its delay by one service time."""
     return Seen(
         at_s=at_s,
         measured_at_s=at_s,
@@ -27,8 +27,8 @@ def seen(
         arrival_per_s=0.0,
         departure_per_s=departure,
         devices=devices,
-        instances=4,
-        rate_per_instance=each,
+        nodes_working=4,
+        node_rate_per_s=each,
     )
 
 

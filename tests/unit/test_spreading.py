@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.control.slicing.spreading import bound_for, slices_to_move, stayers
-from tidegate.control.slicing.transfer import Assignment, Hold
+from tidegate.control.slicing.transfer import Assignment, Ownership
 
 ALL = range(8)
 Held = dict[str, range | tuple[int, ...]]
@@ -70,15 +70,15 @@ def test_moves(held: Held, wanted: int, moves: list[tuple[int, str, str]]) -> No
 
 
 def test_a_slice_on_its_way_counts_for_its_taker_so_it_is_not_moved_again() -> None:
-    on_its_way = Assignment((Hold("node-1", 1), Hold("node-1", 1, "node-2")))
+    on_its_way = Assignment((Ownership("node-1", 1), Ownership("node-1", 1, "node-2")))
     held = bound_for(on_its_way, ["node-1", "node-2"])
     assert held == {"node-1": (0,), "node-2": (1,)}
     assert slices_to_move(held, ("node-1", "node-2")) == ()
 
 
 def test_a_slice_whose_taker_has_died_is_still_its_givers() -> None:
-    assert bound_for(Assignment((Hold("node-1", 1, "node-2"),)), ["node-1"]) == {"node-1": (0,)}
+    assert bound_for(Assignment((Ownership("node-1", 1, "node-2"),)), ["node-1"]) == {"node-1": (0,)}
 
 
 def test_slices_of_nobody_and_of_the_dead_are_not_spread() -> None:
-    assert bound_for(Assignment((Hold(), Hold("node-2", 3))), ["node-1"]) == {"node-1": ()}
+    assert bound_for(Assignment((Ownership(), Ownership("node-2", 3))), ["node-1"]) == {"node-1": ()}

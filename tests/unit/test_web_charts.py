@@ -23,7 +23,7 @@ def sample(at_s: float, age_s: float = 0.4, **fields: object) -> Sample:
 
 
 def decision(at_s: float, phase: str = "protect", *, acted: bool = True) -> Decision:
-    reason = Reason(readings={"head_age_s": 2.0}, rule="rate = capacity / devices", rejected="leave them")
+    reason = Reason(measurements={"head_age_s": 2.0}, rule="rate = capacity / devices", rejected="leave them")
     action = Action(kind="advise", arguments={"interval_s": 1.5, "lifetime_s": 10.0}, reason=reason)
     return Decision(at_s=at_s, controller="c", phase=phase, sentence="Held, because.", acted=acted, action=action)
 

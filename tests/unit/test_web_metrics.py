@@ -19,8 +19,8 @@ NOW = Sample(
     capacity_per_s=500.0,
     phase="protect",
     demand_per_s=1600.0,
-    instances=1,
-    instances_wanted=3,
+    nodes_working=1,
+    nodes_wanted=3,
     classes={"alarm": 0.0},
 )
 GATEWAY = GatewayState(
@@ -59,7 +59,10 @@ VIEW = View(
             BrokerState(name="b1", address="h:1", healthy=True, connections=400),
             BrokerState(name="b2", address="h:2", healthy=False),
         ),
-        nodes=(NodeState(name="n1", alive=True, slices=(0, 1, 2), rows=4400),),
+        nodes=(
+            NodeState(name="n1", alive=True, slices=(0, 1, 2), rows=4400),
+            NodeState(name="n2", alive=False, slices=(), rows=70),
+        ),
     ),
     alarms=("b2 does not answer",),
 )
@@ -121,15 +124,18 @@ def test_every_value_is_there_in_base_units() -> None:
         ("tidegate_broker_up", ("b2",)): 0,
         ("tidegate_broker_connections", ("b1",)): 400,
         ("tidegate_node_up", ("n1",)): 1,
+        ("tidegate_node_up", ("n2",)): 0,
         ("tidegate_node_slices", ("n1",)): 3,
+        ("tidegate_node_slices", ("n2",)): 0,
         ("tidegate_node_rows_total", ("n1",)): 4400,
+        ("tidegate_node_rows_total", ("n2",)): 70,
     }
 
 
 def test_what_is_unknown_is_left_out() -> None:
     unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates(), alarms=())
     assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
-    now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, instances_wanted=None)
+    now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, nodes_wanted=None)
     gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()
     assert gone == {
         ("tidegate_capacity_messages_per_second", ()),

@@ -19,12 +19,12 @@ SHADOW = Mode(send_rate="shadow")
 
 def sample(at_s: float = 100.0, **fields: Any) -> Sample:
     values = {"age_s": 0.4, "arrival_per_s": 480.0, "departure_per_s": 490.0, "waiting": 0, "devices": 800}
-    values |= {"interval_s": 0.0, "capacity_per_s": 500.0, "phase": "idle", "demand_per_s": 1600.0, "instances": 2}
+    values |= {"interval_s": 0.0, "capacity_per_s": 500.0, "phase": "idle", "demand_per_s": 1600.0, "nodes_working": 2}
     return Sample(at_s=at_s, **(values | fields))
 
 
 def decision(at_s: float, interval_s: float, *, acted: bool, kind: str = "advise", **arguments: Any) -> Decision:
-    reason = Reason(readings={}, rule="capacity / devices", rejected="leave them")
+    reason = Reason(measurements={}, rule="capacity / devices", rejected="leave them")
     action = Action(kind=kind, arguments={"interval_s": interval_s, "lifetime_s": 10.0, **arguments}, reason=reason)
     return Decision(at_s=at_s, controller="c", phase="protect", sentence="Because.", acted=acted, action=action)
 
@@ -53,7 +53,7 @@ def view(*samples: Sample, mode: Mode | None = None, decisions: tuple[Decision, 
 
 
 HELD = sample(interval_s=1.6, phase="protect")
-CLASSES = sample(interval_s=1.6, phase="drain", classes={"alarm": 0.0, "command": 0.8}, instances_wanted=4)
+CLASSES = sample(interval_s=1.6, phase="drain", classes={"alarm": 0.0, "command": 0.8}, nodes_wanted=4)
 UNTOLD = (decision(80.0, 1.2, acted=True), decision(90.0, 1.8, acted=False), decision(95.0, 1.6, acted=False))
 
 
@@ -75,7 +75,7 @@ UNTOLD = (decision(80.0, 1.2, acted=True), decision(90.0, 1.8, acted=False), dec
             "480 msg/s arrive, what Spark can take is not known yet. Nobody is held.",
         ),
         (
-            view(sample(instances=2, instances_wanted=1), mode=Mode(send_rate="off")),
+            view(sample(nodes_working=2, nodes_wanted=1), mode=Mode(send_rate="off")),
             "Devices want to send 1,600 msg/s, Spark can take 500. Nobody is held: protection is off. "
             "2 processing nodes work, 1 is wanted.",
         ),
@@ -84,7 +84,7 @@ UNTOLD = (decision(80.0, 1.2, acted=True), decision(90.0, 1.8, acted=False), dec
             "Devices want to send 1,600 msg/s, Spark can take 500. Nobody is held: all acting is frozen.",
         ),
         (
-            view(sample(phase="protect", instances_wanted=4), mode=SHADOW, decisions=UNTOLD),
+            view(sample(phase="protect", nodes_wanted=4), mode=SHADOW, decisions=UNTOLD),
             "Devices want to send 1,600 msg/s, Spark can take 500. 800 devices would be asked to send every 1.6 s, but "
             "nobody is told (shadow). 2 processing nodes work, 4 would be wanted.",
         ),
@@ -128,7 +128,7 @@ def test_every_class_has_a_row_and_so_have_devices_without_one() -> None:
 
 
 def test_in_shadow_mode_rows_say_what_would_be() -> None:
-    shown = view(sample(phase="drain", instances_wanted=4), mode=SHADOW, decisions=UNTOLD)
+    shown = view(sample(phase="drain", nodes_wanted=4), mode=SHADOW, decisions=UNTOLD)
     table = tables.classes(shown, PublishRates())
     assert table.columns[3] == "Would be advised"
     assert table.rows[0][3] == "every 1.6 s"
@@ -246,7 +246,7 @@ def test_no_two_series_share_an_id(mode: Mode) -> None:
 
 
 def test_nodes_are_steps_on_an_axis_of_whole_numbers() -> None:
-    options = charts.send_rates(view(sample(99.0), sample(100.0, instances=3, instances_wanted=5)))
+    options = charts.send_rates(view(sample(99.0), sample(100.0, nodes_working=3, nodes_wanted=5)))
     drawn = lines(options, NODES)
     assert [label(entry) for entry in drawn.values()] == ["working 3", "wanted 5"]
     assert all(entry["step"] == "end" for entry in drawn.values())

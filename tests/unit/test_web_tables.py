@@ -86,7 +86,7 @@ def test_an_unknown_value_is_no_zero() -> None:
 
 
 def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
-    reason = Reason(readings={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>")
+    reason = Reason(measurements={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>")
     action = Action(kind="advise", arguments={"interval_s": 1.6}, reason=reason)
     made = Decision(at_s=1.0, controller="c1", phase="protect", sentence="Held & so.", acted=False, action=action)
     page = decision_html(made)
@@ -102,7 +102,7 @@ def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
 
 
 def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> None:
-    now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, instances=1, instances_wanted=3)
+    now = msgspec.structs.replace(SAMPLE, classes={"alarm": 0.0}, nodes_working=1, nodes_wanted=3)
     held = msgspec.structs.replace(gateway(1, 1.0), held=7)
     view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, gateways=(held,)))
     devices, gate, _, spark, _ = stations(view, NO_RATES)
@@ -111,6 +111,18 @@ def test_a_station_says_how_many_are_held_and_how_many_nodes_are_wanted() -> Non
     assert shadow[0] == devices, "advice in force counts until its lease runs out"
     assert gate.detail == "800 connections, 7 held, 2 refused so far"
     assert spark.detail == "0 of 1 nodes alive, 3 wanted"
+
+
+def test_a_node_that_has_gone_is_named_and_its_rows_are_not_summed() -> None:
+    nodes = (
+        NodeState(name="n1", alive=True, slices=(0,), rows=40),
+        NodeState(name="n2", alive=False, slices=(), rows=9),
+    )
+    now = msgspec.structs.replace(SAMPLE, nodes_working=1, nodes_wanted=2)
+    view = msgspec.structs.replace(VIEW, samples=(now,), chain=msgspec.structs.replace(VIEW.chain, nodes=nodes))
+    *_, spark, stored = stations(view, NO_RATES)
+    assert (spark.detail, spark.alarms) == ("1 of 2 nodes alive, 2 wanted", ("n2: does not answer",))
+    assert stored.detail == "40 rows committed"
 
 
 def test_a_node_says_what_it_does_at_its_limit() -> None:

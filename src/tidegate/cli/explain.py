@@ -78,12 +78,12 @@ def _told(decision: Decision) -> str:
     """The sentence first, then what it rests on."""
     reason = decision.action.reason
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(decision.at_s))
-    readings = ", ".join(f"{name} {show(value)}" for name, value in reason.readings.items())
+    measurements = ", ".join(f"{name} {show(value)}" for name, value in reason.measurements.items())
     carried_out = "" if decision.acted else " (not carried out)"
     return "\n".join(
         (
             f"{when}  {decision.sentence}{carried_out}",
-            f"  seen       {readings}",
+            f"  seen       {measurements}",
             f"  rule       {reason.rule}",
             f"  not taken  {reason.rejected}",
             f"  by         {decision.controller}, phase {decision.phase}",

@@ -42,18 +42,18 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
     with Bus(installation.control_urls) as bus, closing(open_log(address_of_log(installation))) as log:
         assignments = Assignments(bus, installation.slices)
         backlog = log.backlog(committed)
-        holds = assignments.current().holds
+        ownerships = assignments.current().ownerships
         nodes = {name: bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False) for name in assignments.alive()}
     if as_json:
-        typer.echo(json.dumps(_document(backlog, holds, nodes)))
+        typer.echo(json.dumps(_document(backlog, ownerships, nodes)))
         return
     console = Console()
     console.print(sentence(backlog, nodes))
     table = Table("slice", "node", "epoch", "committed", "waiting", "age of data", box=None)
-    for one, hold in zip(backlog.slices, holds, strict=True):
+    for one, ownership in zip(backlog.slices, ownerships, strict=True):
         age = f"{one.head_age_s:.1f} s" if one.waiting else "-"
-        owner = f"{hold.owner or 'none'}{f' → {hold.taker}' if hold.taker else ''}"
-        table.add_row(str(one.slice), owner, str(hold.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
+        owner = f"{ownership.owner or 'none'}{f' → {ownership.taker}' if ownership.taker else ''}"
+        table.add_row(str(one.slice), owner, str(ownership.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
     console.print(table)
 
 
@@ -66,11 +66,17 @@ def sentence(backlog: Backlog, nodes: Mapping[str, NodeProgress]) -> str:
     return "\n".join(lines)
 
 
-def _document(backlog: Backlog, holds: Any, nodes: Mapping[str, NodeProgress]) -> dict[str, Any]:
+def _document(backlog: Backlog, ownerships: Any, nodes: Mapping[str, NodeProgress]) -> dict[str, Any]:
     slices = [
-        {"slice": one.slice, "node": hold.owner, "taker": hold.taker, "epoch": hold.epoch, "committed": one.committed}
+        {
+            "slice": one.slice,
+            "node": ownership.owner,
+            "taker": ownership.taker,
+            "epoch": ownership.epoch,
+            "committed": one.committed,
+        }
         | {"waiting": one.waiting, "age_s": one.head_age_s}
-        for one, hold in zip(backlog.slices, holds, strict=True)
+        for one, ownership in zip(backlog.slices, ownerships, strict=True)
     ]
     return {
         "age_s": backlog.head_age_s,
@@ -100,7 +106,7 @@ def move(
         refusal = assignments.move(slice_, to)
         if refusal is not None:
             raise UserError(f"Slice {slice_} stays where it is: {refusal}.")
-        while assignments.current().holds[slice_].owner != to:
+        while assignments.current().ownerships[slice_].owner != to:
             if time.monotonic() - started > MOVE_S_MAX:
                 raise UserError(
                     f"Slice {slice_} is still on its way to {to}: its node may be busy; see 'tidegate status'."

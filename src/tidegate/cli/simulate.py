@@ -23,7 +23,7 @@ DEFAULT_STRATEGIES = (Strategy(policy="none"), Strategy(policy="adaptive"))
 FIGURE_KEY = "Grey: demand, and the run without protection."
 CAPTION = (
     "Delay is the time in the queue, age that of data when it is processed, interval the time between two messages of "
-    "a device: means, like queue and instances, where they do not say max."
+    "a device: means, like queue and nodes, where they do not say max."
 )
 _WIDTH_UNLESS_TERMINAL = 120
 
@@ -106,7 +106,7 @@ def _rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return [
         {"strategy": result.strategy}
         | _figures(result)
-        | {"queue": result.queue_length_mean, "instances": result.instances_mean}
+        | {"queue": result.queue_length_mean, "nodes": result.nodes_mean}
         for result in results
     ]
 

@@ -32,11 +32,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     departure_per_s: float
     devices: int
     held: int = 0  # accepted from devices and held back by gateways
-    instances: int = 1  # processing nodes that work
-    instances_starting: int = 0
+    nodes_working: int = 1  # processing nodes that work
+    nodes_starting: int = 0
     # What one node does per second of work at its limit, and which share of the nodes' time was such work; None where
     # none of it was seen in the window: an idle node proves nothing.
-    rate_per_instance: float | None = None
+    node_rate_per_s: float | None = None
     busy_share: float = 0.0
     classes: tuple[ClassSeen, ...] = ()
     # The advice in force: what devices keep to once they have heard it; 0 is their default. Shadow mode has none.
@@ -56,18 +56,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     classes: dict[str, float | None] = {}  # messages per second and device of each class that differs
     dead_bands: dict[str, float] = {}  # how much wider event-driven classes report, at least 1
     demand_per_s: float | None = None  # what devices would send if nobody held them, where it is known
-    instances: int | None = None  # wanted; None leaves their number alone
+    nodes_wanted: int | None = None  # None leaves their number alone
 
 
-State = TypeVar("State", bound=msgspec.Struct)
+PolicyState = TypeVar("PolicyState", bound=msgspec.Struct)
 
 
-class SendRatePolicy(Protocol, Generic[State]):
+class SendRatePolicy(Protocol, Generic[PolicyState]):
     """One step per round; the same state and the same view give the same verdict."""
 
     @property
-    def state_type(self) -> type[State]: ...
+    def state_type(self) -> type[PolicyState]: ...
 
-    def initial(self) -> State: ...
+    def initial(self) -> PolicyState: ...
 
-    def step(self, state: State, seen: Seen) -> tuple[State, Verdict]: ...
+    def step(self, state: PolicyState, seen: Seen) -> tuple[PolicyState, Verdict]: ...

@@ -5,6 +5,7 @@ while one of them cannot be read, the observation keeps the time of the last com
 rates from it sees that nothing new was measured.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -13,13 +14,15 @@ import msgspec
 from tidegate.brokers.opening import open_brokers
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, SCALE
+from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE
+from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
 from tidegate.model.progress import NodeProgress
+from tidegate.model.routes import Routes
 
 Value = TypeVar("Value")
 
@@ -46,9 +49,10 @@ class Sensors:
         nodes = self._tried(self._read_nodes, "What the tables have committed")
         backlog = self._tried(self._measure, "What waits in the brokers") if nodes is not None else None
         wanted = self._tried(self._read_wanted, "How many processing nodes are wanted") if nodes is not None else None
-        nodes = last.nodes if nodes is None else nodes
+        nodes = last.nodes if nodes is None else without_stopped(nodes, wanted or 0)
         gateways = self._tried(self._read_gateways, "How many devices are connected")
         gateways = last.gateways if gateways is None else gateways
+        routes = self._tried(self._read_routes, "Which brokers the gateways use")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             last if backlog is None else self._counted(backlog, nodes),
@@ -56,8 +60,9 @@ class Sensors:
             gateways=gateways,
             brokers=brokers,
             nodes=nodes,
-            starting=last.starting if wanted is None else max(0, wanted - sum(node.ready for node in nodes)),
+            starting=last.starting if wanted is None else max(0, wanted - sum(node.is_working for node in nodes)),
             alarms=tuple(self._alarms),
+            routes=last.routes if routes is None else routes,
         )
         return self._last
 
@@ -82,19 +87,19 @@ class Sensors:
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
         slices = bound_for(self._assignments.current(), alive)
-        nodes = []
+        found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
-            progress = self._bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
-            self._raise_offsets({number: one.committed for number, one in progress.slices.items()})
-            if name in alive:
-                nodes.append(_node(name, progress, slices[name]))
-        self._judge(nodes)
-        return tuple(nodes)
+            found[name] = self._bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
+            self._raise_offsets({number: one.committed for number, one in found[name].slices.items()})
+        names = remembered(alive, {name: progress.at for name, progress in found.items()}, time.time())
+        nodes = tuple(_node(name, found[name], slices.get(name)) for name in names)
+        self._judge([node for node in nodes if node.alive])
+        return nodes
 
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
         scale = self._bus.get(SCALE)
-        return scale.instances if scale is not None else 0
+        return scale.nodes_wanted if scale is not None else 0
 
     def _raise_offsets(self, found: Mapping[int, int]) -> None:
         for number, committed in found.items():
@@ -132,19 +137,23 @@ class Sensors:
             committed=committed,
             head_age_s=backlog.head_age_s,
             devices=self._last.devices,
-            committed_at_s=max((node.committed_at_s for node in nodes), default=0.0),
+            committed_at_s=max((node.committed_at_s for node in nodes if node.alive), default=0.0),
         )
+
+    def _read_routes(self) -> Routes:
+        return self._bus.get(ROUTES) or Routes(brokers=())
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         return tuple(self._bus.all(GATEWAYS).values())
 
 
-def _node(name: str, progress: NodeProgress, slices: tuple[int, ...]) -> NodeState:
+def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> NodeState:
+    """``slices`` is None of a node that has gone."""
     cost_us = sum(one.rows * one.cost_us_per_row for one in progress.slices.values())
     return NodeState(
         name=name,
-        alive=True,
-        slices=slices,
+        alive=slices is not None,
+        slices=slices or (),
         rows=progress.totals.rows,
         cost_s=cost_us / 1e6,
         committed_at_s=progress.committed_at,

@@ -69,7 +69,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def overload_event(self) -> Event:
         expression = Expression(self.overload, PROPERTIES, "The controller's setting overload")
-        return Event("overload", expression, self.overload_for_s)
+        return Event(expression, self.overload_for_s)
 
     def control_loop(self, classes: Sequence[DeviceClass] = ()) -> ControlLoop[Any]:
         return ControlLoop(
@@ -86,9 +86,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             fitting = MICRO_BATCHES.get(str(options.get("policy", "gotin")), {})
             options["policy_options"] = {**fitting, **inner} if isinstance(inner, dict) else inner
             options["autoscaler_options"] = (
-                {"instances_max": self.nodes_max, **scaler} if isinstance(scaler, dict) else scaler
+                {"nodes_max": self.nodes_max, **scaler} if isinstance(scaler, dict) else scaler
             )
         given = options.get("provisioning", {})
         if self.policy == "adaptive" and isinstance(given, dict):
-            options["provisioning"] = {"instances_max": self.nodes_max, **given}
+            options["provisioning"] = {"nodes_max": self.nodes_max, **given}
         return registry.build(self.policy, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)

@@ -64,9 +64,9 @@ class Story:
             self.say(f"        {decision.sentence}", "cyan")
             return
         reason = decision.action.reason
-        readings = ", ".join(f"{name} {value:,.4g}" for name, value in reason.readings.items())
+        measurements = ", ".join(f"{name} {value:,.4g}" for name, value in reason.measurements.items())
         self.console.print(f"  [bold cyan]Decision:[/] {escape(decision.sentence)}", highlight=False)
-        self.console.print(f"    saw       {escape(readings)}", highlight=False)
+        self.console.print(f"    saw       {escape(measurements)}", highlight=False)
         self.console.print(f"    rule      {escape(reason.rule)}", highlight=False)
         self.console.print(f"    rejected  {escape(reason.rejected)}", highlight=False)
         self._said_s = time.monotonic()

@@ -3,8 +3,8 @@
 import statistics
 
 from tidegate.experiments.gotin_runs import ADAPTIVE
-from tidegate.experiments.running import Row
-from tidegate.experiments.spread import grouped
+from tidegate.experiments.mean_intervals import grouped
+from tidegate.experiments.running import ReportRow
 from tidegate.experiments.tuning import ORACLE
 from tidegate.report.report import Check
 
@@ -12,7 +12,7 @@ PROCESSED_MIN = 0.97
 DELAY_S_MAX, DELAY_MAX_S_MAX = 0.5, 3.0
 
 
-def adaptive_checks(rows: list[Row]) -> list[Check]:
+def adaptive_checks(rows: list[ReportRow]) -> list[Check]:
     """Processed messages over the oracle's, mean queueing delay, and the longest delay of any message on any seed."""
     found = []
     for share, own in grouped(rows, lambda row: row["share_percent"]).items():

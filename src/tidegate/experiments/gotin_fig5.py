@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tidegate.experiments import gotin_plots, gotin_runs
 from tidegate.experiments.gotin_checks import adaptive_checks
-from tidegate.experiments.running import Row
-from tidegate.experiments.spread import grouped
+from tidegate.experiments.mean_intervals import grouped
+from tidegate.experiments.running import ReportRow
 from tidegate.report.report import Progress, Report
 
 
@@ -21,11 +21,11 @@ def run(progress: Progress, out: Path | None, quick: bool) -> Report:
     return Report("gotin-fig5", [*table, *rows], adaptive_checks(rows), round(time.monotonic() - began_s, 1))
 
 
-def per_share(rows: list[Row]) -> list[Row]:
+def per_share(rows: list[ReportRow]) -> list[ReportRow]:
     """One row per share and strategy: mean and half width of the 95 % interval over the seeds."""
     found = []
     for (share, strategy), own in grouped(rows, lambda row: (row["share_percent"], row["strategy"])).items():
-        row: Row = {"share_percent": share, "strategy": strategy, "seeds": len(own)}
+        row: ReportRow = {"share_percent": share, "strategy": strategy, "seeds": len(own)}
         for name, one in gotin_runs.figures(own).items():
             row |= {name: round(one.mean, 3), f"{name}_ci95": round(one.half, 3)}
         found.append(row)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tidegate.experiments import gotin_case, gotin_plots, gotin_runs, hard_cases, tuning
 from tidegate.experiments.gotin_runs import ADAPTIVE, QUICK_SEEDS
-from tidegate.experiments.running import Job, Row, run_all
-from tidegate.experiments.spread import grouped, spread
+from tidegate.experiments.mean_intervals import grouped, mean_interval
+from tidegate.experiments.running import Job, ReportRow, run_all
 from tidegate.experiments.tuning import ORACLE
 from tidegate.report.report import Check, Progress, Report
 from tidegate.sim.scenario import Scenario, Strategy
@@ -59,18 +59,18 @@ def _jobs(
     ]
 
 
-def summary(rows: list[Row]) -> list[Row]:
+def summary(rows: list[ReportRow]) -> list[ReportRow]:
     found = []
     for (scenario, strategy), own in grouped(rows, lambda row: (row["scenario"], row["strategy"])).items():
-        row: Row = {"scenario": scenario, "strategy": strategy, "seeds": len(own)}
+        row: ReportRow = {"scenario": scenario, "strategy": strategy, "seeds": len(own)}
         for name in ("processed", "delay_all_mean_s", "delay_max_s", "interval_mean_s"):
-            one = spread([single[name] for single in own])
+            one = mean_interval([single[name] for single in own])
             row |= {name: round(one.mean, 3), f"{name}_ci95": round(one.half, 3)}
         found.append(row)
     return found
 
 
-def recovery(row: Row, scenario: Scenario) -> Row:
+def recovery(row: ReportRow, scenario: Scenario) -> ReportRow:
     """When the data of one run is fresh again after the surge, and stays so, against when it has to be."""
     series = row["series"]
     seconds = zip(series["at_s"], series["delay_s"], series["head_age_s"], series["departures"], strict=True)
@@ -94,7 +94,7 @@ def recovery(row: Row, scenario: Scenario) -> Row:
     }
 
 
-def checks(table: list[Row], recoveries: list[Row]) -> list[Check]:
+def checks(table: list[ReportRow], recoveries: list[ReportRow]) -> list[Check]:
     found, beats = [], []
     for scenario, own in grouped(table, lambda row: row["scenario"]).items():
         by_name = {row["strategy"]: row for row in own}
@@ -114,7 +114,7 @@ def checks(table: list[Row], recoveries: list[Row]) -> list[Check]:
     return found
 
 
-def _dominates(other: Row, ours: Row) -> bool:
+def _dominates(other: ReportRow, ours: ReportRow) -> bool:
     """At least as good in both, and better in one."""
     more, sooner = other["processed"] - ours["processed"], ours["delay_all_mean_s"] - other["delay_all_mean_s"]
     return bool(more >= 0 and sooner >= 0 and (more > 0 or sooner > 0))

@@ -11,8 +11,8 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from tidegate.experiments import gotin_case
 from tidegate.experiments.gotin_runs import ADAPTIVE, COUPLED_ADAPTIVE
-from tidegate.experiments.running import Row
-from tidegate.experiments.spread import grouped
+from tidegate.experiments.mean_intervals import grouped
+from tidegate.experiments.running import ReportRow
 from tidegate.experiments.tuning import ORACLE
 from tidegate.report.palette import light
 from tidegate.report.report import show
@@ -25,14 +25,14 @@ TABLE1 = (
     ("delay_mean_s", "mean queueing delay, s"),
     ("delay_max_s", "longest queueing delay, s"),
     ("interval_mean_s", "mean send interval, s"),
-    ("instances_mean", "instances"),
+    ("nodes_mean", "nodes"),
 )
 UNPROTECTED = "none"
 COLUMNS = "ci95: half the width of the 95 % interval over the held-out seeds. Delays are the time in the queue."
 FIG5 = (*TABLE1[:2], TABLE1[3])
 
 
-def table1(table: Sequence[Row], rows: Sequence[Row], out: Path) -> None:
+def table1(table: Sequence[ReportRow], rows: Sequence[ReportRow], out: Path) -> None:
     drawn = _figure(len(TABLE1), 3.2, 0.34 * len(table) + 1.2)
     with mpl.rc_context(plots.STYLE):
         for place, (axes, (name, title)) in enumerate(
@@ -48,11 +48,11 @@ def table1(table: Sequence[Row], rows: Sequence[Row], out: Path) -> None:
     _save(drawn, out / "gotin-table1", "Table 1 of Gotin et al. beside ours", table, caption)
 
 
-def fig5(table: Sequence[Row], out: Path) -> None:
+def fig5(table: Sequence[ReportRow], out: Path) -> None:
     """Above the document's strategies and ours with provisioning of its own, below policies on static provisioning."""
     rows = {
         "the document's strategies, and ours": (*gotin_case.PUBLISHED, COUPLED_ADAPTIVE),
-        "policies, all with the maximum of instances": tuple(
+        "policies, all with the maximum of nodes": tuple(
             row["strategy"]
             for row in table
             if row["share_percent"] == table[0]["share_percent"]
@@ -70,7 +70,7 @@ def fig5(table: Sequence[Row], out: Path) -> None:
     _save(drawn, out / "gotin-fig5", "Figure 5 of Gotin et al., ours", table, "Bars: 95 % over the held-out seeds.")
 
 
-def _lines(axes: Axes, table: Sequence[Row], strategies: Sequence[str], name: str) -> None:
+def _lines(axes: Axes, table: Sequence[ReportRow], strategies: Sequence[str], name: str) -> None:
     ends = []
     for place, strategy in enumerate(strategies):
         own = [row for row in table if row["strategy"] == strategy]
@@ -81,11 +81,11 @@ def _lines(axes: Axes, table: Sequence[Row], strategies: Sequence[str], name: st
         axes.errorbar(shares, values, yerr=errors, color=colour, lw=width, marker="o", ms=3, capsize=2)
         ends.append((values[-1], strategy, colour))
     axes.set_ylim(bottom=0)
-    _label_ends(axes, ends, max(gotin_case.INSTANCES_MAX))
-    axes.set_xticks(list(gotin_case.INSTANCES_MAX))
+    _label_ends(axes, ends, max(gotin_case.NODES_MAX))
+    axes.set_xticks(list(gotin_case.NODES_MAX))
 
 
-def hard(table: Sequence[Row], out: Path) -> None:
+def hard(table: Sequence[ReportRow], out: Path) -> None:
     """Processed messages against delay, one panel per scenario: up and left is better.
 
     Without protection delays are a hundred times as long: that point would leave no room for the others.
@@ -130,7 +130,7 @@ def _figure(columns: int, width: float, height: float) -> Figure:
     return drawn
 
 
-def _bars(axes: Axes, table: Sequence[Row], name: str) -> None:
+def _bars(axes: Axes, table: Sequence[ReportRow], name: str) -> None:
     for place, row in enumerate(table):
         ours = row["strategy"] in (ADAPTIVE, COUPLED_ADAPTIVE)
         colour = light("tide") if ours else light("past")
@@ -156,7 +156,7 @@ def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], at: float) -> No
     axes.set_xlim(0, at * 1.55)
 
 
-def _save(drawn: Figure, path: Path, title: str, table: Sequence[Row], caption: str) -> None:
+def _save(drawn: Figure, path: Path, title: str, table: Sequence[ReportRow], caption: str) -> None:
     plots.save(drawn, path.with_suffix(".png"), "png")
     heads = list(dict.fromkeys(key for row in table for key in row))
     cells = [[show(row[head]) if head in row else "" for head in heads] for row in table]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tidegate.experiments import gotin_case, tuning
-from tidegate.experiments.running import Job, Row, Tell, run_all
-from tidegate.experiments.spread import Spread, spread
+from tidegate.experiments.mean_intervals import MeanInterval, mean_interval
+from tidegate.experiments.running import Job, ReportRow, Tell, run_all
 from tidegate.sim.scenario import Strategy
 
 ADAPTIVE, COUPLED_ADAPTIVE = "adaptive", "adaptive, coupled"
@@ -19,24 +19,24 @@ FIGURES = (
     "delay_max_s",
     "interval_mean_s",
     "interval_max_s",
-    "instances_mean",
+    "nodes_mean",
 )
 QUICK_SEEDS = 2
 
 
 def strategies(share_percent: int) -> list[Strategy]:
     """The document's five, the oracle, the tuned ones, and ours with provisioning of its own."""
-    instances = gotin_case.INSTANCES_MAX[share_percent]
-    found = [*gotin_case.published_strategies(instances), *tuning.tuned_strategies()]
+    node_count = gotin_case.NODES_MAX[share_percent]
+    found = [*gotin_case.published_strategies(node_count), *tuning.tuned_strategies()]
     options: dict[str, Any] = dict(tuning.tuned()[ADAPTIVE].options)
-    options["provisioning"] = {"instances_max": instances, "start_s": gotin_case.START_S}
-    return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, instances=1)]
+    options["provisioning"] = {"nodes_max": node_count, "start_s": gotin_case.START_S}
+    return [*found, Strategy(name=COUPLED_ADAPTIVE, policy=ADAPTIVE, options=options, nodes_at_start=1)]
 
 
-def run(tell: Tell, out: Path | None, quick: bool) -> list[Row]:
+def run(tell: Tell, out: Path | None, quick: bool) -> list[ReportRow]:
     """One row per share, strategy and seed."""
     seeds = gotin_case.HELD_OUT_SEEDS[:QUICK_SEEDS] if quick else gotin_case.HELD_OUT_SEEDS
-    shares = list(gotin_case.INSTANCES_MAX)
+    shares = list(gotin_case.NODES_MAX)
     jobs = [
         Job(scenario=gotin_case.scenario(share), strategy=strategy, seed=seed)
         for share in shares
@@ -48,15 +48,15 @@ def run(tell: Tell, out: Path | None, quick: bool) -> list[Row]:
     return [{"share_percent": shares[place // per_share], **slim(row)} for place, row in enumerate(rows)]
 
 
-def slim(row: Row) -> Row:
+def slim(row: ReportRow) -> ReportRow:
     """What checks and readers need of a run."""
     names = ("scenario", "strategy", "policy", "seed", *FIGURES, "delay_all_mean_s", "generated", "sent", "readings")
     return {name: row[name] for name in (*names, "age_mean_s", "decisions")}
 
 
-def figures(rows: list[Row]) -> dict[str, Spread]:
+def figures(rows: list[ReportRow]) -> dict[str, MeanInterval]:
     """Each figure over these rows, with its interval."""
-    return {name: spread([row[name] for row in rows]) for name in FIGURES}
+    return {name: mean_interval([row[name] for row in rows]) for name in FIGURES}
 
 
 def published() -> dict[str, dict[str, float]]:

@@ -7,14 +7,14 @@ only the send rate decides.
 import msgspec
 
 from tidegate.experiments import gotin_case
-from tidegate.experiments.gotin_case import INTERVAL_S, RATE_PER_INSTANCE, SECONDS
+from tidegate.experiments.gotin_case import INTERVAL_S, NODE_RATE_PER_S, SECONDS
 from tidegate.sim.scenario import Load, Monitoring, Scenario, Service
 
 SHARE_PERCENT = 30
 SURGE_AT_S = 100.0
 SURGE_SECONDS = 160.0
 SURGE_FACTOR = 1.4
-SURGE_INSTANCES = 8
+SURGE_NODES = 8
 
 
 def _base() -> Scenario:
@@ -29,16 +29,18 @@ def late_and_noisy() -> Scenario:
 
 
 def half_capacity() -> Scenario:
-    """Every instance works at half its rate for a minute, in the middle of the major peak."""
+    """Every node works at half its rate for a minute, in the middle of the major peak."""
     base = _base()
     service = msgspec.structs.replace(base.service, capacity=((0.0, 1.0), (190.0, 0.5), (250.0, 1.0)))
     return msgspec.structs.replace(base, name="capacity halved for a minute", service=service)
 
 
 def external_cap() -> Scenario:
-    """A database that all instances share takes less than they could."""
+    """A database that all nodes share takes less than they could."""
     base = _base()
-    service = msgspec.structs.replace(base.service, external_cap_per_s=0.7 * base.service.instances * RATE_PER_INSTANCE)
+    service = msgspec.structs.replace(
+        base.service, external_cap_per_s=0.7 * base.service.nodes_at_start * NODE_RATE_PER_S
+    )
     return msgspec.structs.replace(base, name="external cap", service=service)
 
 
@@ -56,11 +58,11 @@ def unequal_costs() -> Scenario:
 
 
 def ten_times() -> Scenario:
-    """Ten times the devices, and instances that are ten times as fast."""
+    """Ten times the devices, and nodes that are ten times as fast."""
     base = _base()
     pattern = tuple((at_s, 10 * devices) for at_s, devices in gotin_case.stretched(SHARE_PERCENT))
     classes = (Load(name="telemetry", pattern=pattern, default_interval_s=INTERVAL_S),)
-    service = msgspec.structs.replace(base.service, rate_per_s=10 * RATE_PER_INSTANCE)
+    service = msgspec.structs.replace(base.service, rate_per_s=10 * NODE_RATE_PER_S)
     return msgspec.structs.replace(base, name="ten times the devices", classes=classes, service=service)
 
 
@@ -70,7 +72,7 @@ def hard() -> list[Scenario]:
 
 def surge(delay_s: float, noise: float) -> Scenario:
     """A steady 90 % of the capacity, and at once 140 % of it."""
-    capacity = SURGE_INSTANCES * RATE_PER_INSTANCE
+    capacity = SURGE_NODES * NODE_RATE_PER_S
     calm, crowd = (round(factor * capacity * INTERVAL_S) for factor in (0.9, SURGE_FACTOR))
     pattern = ((0.0, calm), (SURGE_AT_S, calm), (SURGE_AT_S, crowd), (SURGE_SECONDS, crowd))
     return Scenario(
@@ -78,10 +80,10 @@ def surge(delay_s: float, noise: float) -> Scenario:
         seconds=SURGE_SECONDS,
         classes=(Load(name="telemetry", pattern=pattern, default_interval_s=INTERVAL_S),),
         service=Service(
-            rate_per_s=RATE_PER_INSTANCE,
+            rate_per_s=NODE_RATE_PER_S,
             noise=gotin_case.SERVICE_NOISE,
-            instances=SURGE_INSTANCES,
-            instances_max=SURGE_INSTANCES,
+            nodes_at_start=SURGE_NODES,
+            nodes_max=SURGE_NODES,
         ),
         monitoring=Monitoring(period_s=gotin_case.PERIOD_S, delay_s=delay_s, noise=noise),
         window_s=3 * gotin_case.PERIOD_S,

@@ -24,7 +24,7 @@ KEPT_FILE = "runs.jsonl"
 # What an experiment needs of a series, beyond the figures of the whole run: how old data was, second by second.
 SERIES = ("at_s", "delay_s", "head_age_s", "departures")
 
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
 Tell = Callable[[str], None]
 
 
@@ -50,7 +50,7 @@ def code_version() -> str:
     return digest.hexdigest()
 
 
-def run_all(jobs: Sequence[Job], tell: Tell, out: Path | None = None) -> list[Row]:
+def run_all(jobs: Sequence[Job], tell: Tell, out: Path | None = None) -> list[ReportRow]:
     """The rows of all jobs, in their order."""
     kept = _kept(out)
     names = [job.name for job in jobs]
@@ -60,7 +60,7 @@ def run_all(jobs: Sequence[Job], tell: Tell, out: Path | None = None) -> list[Ro
     return [kept[name] for name in names]
 
 
-def _run(missing: dict[str, Job], kept: dict[str, Row], tell: Tell, out: Path | None, total: int) -> None:
+def _run(missing: dict[str, Job], kept: dict[str, ReportRow], tell: Tell, out: Path | None, total: int) -> None:
     workers = min(os.cpu_count() or 1, len(missing))
     # Spawned, not forked: the progress line has a thread, and a fork would copy its lock as it happens to be.
     context = multiprocessing.get_context("spawn")
@@ -93,7 +93,7 @@ def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _row(job: Job) -> Row:
+def _row(job: Job) -> ReportRow:
     result = simulate(job.scenario, job.strategy, job.seed)
     row = result.row()
     if job.series:
@@ -101,10 +101,10 @@ def _row(job: Job) -> Row:
     return row
 
 
-def _kept(out: Path | None) -> dict[str, Row]:
+def _kept(out: Path | None) -> dict[str, ReportRow]:
     """Runs of an earlier try; a last line that was cut off is run again."""
     path = None if out is None else out / KEPT_FILE
-    kept: dict[str, Row] = {}
+    kept: dict[str, ReportRow] = {}
     if path is None or not path.exists():
         return kept
     for line in path.read_bytes().splitlines():

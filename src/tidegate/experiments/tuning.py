@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from tidegate.experiments import gotin_case, hard_cases
-from tidegate.experiments.running import Job, Row, run_all
-from tidegate.experiments.spread import grouped
+from tidegate.experiments.mean_intervals import grouped
+from tidegate.experiments.running import Job, ReportRow, run_all
 from tidegate.report.report import Progress, Report
 from tidegate.sim.scenario import Scenario, Strategy
 
@@ -102,7 +102,7 @@ def tuned() -> dict[str, Tuned]:
 def strategy(policy: str, options: dict[str, float], name: str = "") -> Strategy:
     """A policy with drawn or tuned options; the queue length of the overload event is one of them where it matters."""
     own = {key: value for key, value in options.items() if key != LENGTH}
-    overload = f"waiting > instances + {options[LENGTH]:g}" if LENGTH in options else gotin_case.LENGTH_ABOVE_1
+    overload = f"waiting > nodes_working + {options[LENGTH]:g}" if LENGTH in options else gotin_case.LENGTH_ABOVE_1
     return Strategy(name=name or policy, policy=policy, options=own, overload=overload)
 
 
@@ -154,15 +154,15 @@ def _jobs(scenarios: list[Scenario], chosen: Strategy) -> list[Job]:
     return [Job(scenario=one, strategy=chosen, seed=seed) for one in scenarios for seed in gotin_case.TRAINING_SEEDS]
 
 
-def _scores(rows: list[Row]) -> dict[str, float]:
+def _scores(rows: list[ReportRow]) -> dict[str, float]:
     oracle = {(row["scenario"], row["seed"]): row["processed"] for row in rows if row["strategy"] == ORACLE}
 
-    def score(row: Row) -> float:
+    def score(row: ReportRow) -> float:
         processed = row["processed"] / oracle[row["scenario"], row["seed"]]
         return float(processed - min(1.0, 0.1 * row["delay_all_mean_s"]))
 
     return {name: statistics.fmean(map(score, found)) for name, found in grouped(rows, _strategy).items()}
 
 
-def _strategy(row: Row) -> str:
+def _strategy(row: ReportRow) -> str:
     return str(row["strategy"])

@@ -1,6 +1,6 @@
 """What all connections of one process share: settings, routes, advice, counters, classes, limits, and who is connected.
 
-What the processes of an instance have to agree on is in the memory they share; here is one process's view of it.
+What the processes of a gateway have to agree on is in the memory they share; here is one process's view of it.
 """
 
 import asyncio

@@ -29,7 +29,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     listeners: Annotated[tuple[Listener, ...], msgspec.Meta(max_length=16)] = ()
     # Processes that share the ports; what they have to agree on is in memory they share.
     processes: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
-    # How long an instance that is replaced takes to send its clients away.
+    # How long a gateway that is replaced takes to send its clients away.
     drain_s: Seconds = 30.0
     # How long a device may take to send its CONNECT, and a broker to answer one.
     connect_timeout_s: Seconds = 10.0

@@ -47,7 +47,7 @@ class Nodes:
     def announce(self) -> None:
         """The number that the operator starts with is what is wanted now, whatever was wanted before."""
         if self._at_start:
-            self._bus.put(SCALE, Scale(instances=self._at_start))
+            self._bus.put(SCALE, Scale(nodes_wanted=self._at_start))
         else:
             self._bus.delete(SCALE)
 
@@ -75,7 +75,7 @@ class Nodes:
 
     def _read_wanted(self) -> None:
         scale = self._bus.get(SCALE)
-        asked = scale.instances if scale is not None else self._at_start
+        asked = scale.nodes_wanted if scale is not None else self._at_start
         if asked > self._most and asked != self._asked:
             self._say(f"{asked} processing nodes are wanted, but only {self._most} may run here: raise --nodes-max.")
         self._asked, self._wanted = asked, min(asked, self._most)

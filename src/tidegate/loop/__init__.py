@@ -1,1 +1,1 @@
-"""The MAPE-K loop as a state machine, still pure. Shells feed it readings and carry out its plans."""
+"""The MAPE-K loop as a state machine, still pure. Shells feed it observations and carry out its plans."""

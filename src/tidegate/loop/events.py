@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tidegate.loop.expressions import Expression, Properties
+from tidegate.loop.expressions import Expression, PropertyValues
 
 
 class EventState(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,11 +15,11 @@ class EventState(msgspec.Struct, frozen=True, kw_only=True):
 class Event:
     """Begins when its expression has been true for ``for_s`` without a break; ends as soon as it is false."""
 
-    def __init__(self, name: str, expression: Expression, for_s: float = 0.0) -> None:
-        self.name, self.expression, self.for_s = name, expression, for_s
+    def __init__(self, expression: Expression, for_s: float = 0.0) -> None:
+        self._expression, self._for_s = expression, for_s
 
-    def step(self, state: EventState, properties: Properties, at_s: float) -> EventState:
-        if not self.expression.holds(properties):
+    def step(self, state: EventState, properties: PropertyValues, at_s: float) -> EventState:
+        if not self._expression.holds(properties):
             return EventState()
         since_s = at_s if state.since_s is None else state.since_s
-        return EventState(since_s=since_s, active=at_s - since_s >= self.for_s)
+        return EventState(since_s=since_s, active=at_s - since_s >= self._for_s)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tidegate.model.errors import UserError
 
-Properties = Mapping[str, float]
-Truth = Callable[[Properties], bool]
-Number = Callable[[Properties], float]
+PropertyValues = Mapping[str, float]
+Condition = Callable[[PropertyValues], bool]
+Number = Callable[[PropertyValues], float]
 
 LENGTH_MAX = 500
 
@@ -47,10 +47,9 @@ class Expression:
     """A checked expression: after this it holds or does not, whatever the values."""
 
     def __init__(self, text: str, known: Iterable[str], place: str) -> None:
-        self.text = text
         self._truth = _Reader(text.strip(), sorted(known), place).read()
 
-    def holds(self, properties: Properties) -> bool:
+    def holds(self, properties: PropertyValues) -> bool:
         return self._truth(properties)
 
 
@@ -58,7 +57,7 @@ class _Reader:
     def __init__(self, text: str, known: list[str], place: str) -> None:
         self._text, self._known, self._place = text, known, place
 
-    def read(self) -> Truth:
+    def read(self) -> Condition:
         if len(self._text) > LENGTH_MAX:
             raise UserError(f"{self._place} is longer than {LENGTH_MAX} characters: shorten it.")
         try:
@@ -69,7 +68,7 @@ class _Reader:
             ) from None
         return self._truth(tree.body)
 
-    def _truth(self, node: ast.expr) -> Truth:
+    def _truth(self, node: ast.expr) -> Condition:
         match node:
             case ast.Compare():
                 return self._comparison(node)
@@ -83,7 +82,7 @@ class _Reader:
                 return lambda properties: not inner(properties)
         raise self._refusal(node, "is no comparison", "compare properties with numbers, as in 'waiting > 50'")
 
-    def _comparison(self, node: ast.Compare) -> Truth:
+    def _comparison(self, node: ast.Compare) -> Condition:
         numbers = [self._number(part) for part in (node.left, *node.comparators)]
         compares = []
         for op in node.ops:
@@ -91,7 +90,7 @@ class _Reader:
                 raise self._refusal(node, "compares in a way that is not allowed", "use < <= > >= == !=")
             compares.append(_COMPARISONS[type(op)])
 
-        def holds(properties: Properties) -> bool:
+        def holds(properties: PropertyValues) -> bool:
             values = [number(properties) for number in numbers]
             return all(compare(values[index], values[index + 1]) for index, compare in enumerate(compares))
 

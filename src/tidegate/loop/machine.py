@@ -8,8 +8,8 @@ from typing import Any, Generic
 
 import msgspec
 
-from tidegate.control.policy import ClassSeen, Seen, SendRatePolicy, State, Verdict
-from tidegate.loop import planner
+from tidegate.control.policy import ClassSeen, PolicyState, Seen, SendRatePolicy, Verdict
+from tidegate.loop import planner, routing
 from tidegate.loop.events import Event, EventState
 from tidegate.loop.monitors import Monitor, WorkAtLimit
 from tidegate.loop.planner import Given, Proposal, Scaled, Spread
@@ -38,11 +38,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()
 
 
-class ControlLoop(Generic[State]):
+class ControlLoop(Generic[PolicyState]):
     """Monitor, analyse, plan. Who executes hears it as proposals, and may take a tick back with ``resume``."""
 
     def __init__(
-        self, policy: SendRatePolicy[State], overload: Event, *, window_s: float, advice_lifetime_s: float
+        self, policy: SendRatePolicy[PolicyState], overload: Event, *, window_s: float, advice_lifetime_s: float
     ) -> None:
         self._policy = policy
         self._overload = overload
@@ -66,7 +66,9 @@ class ControlLoop(Generic[State]):
         """
         if not self._monitor.add(observation) or mode.frozen:
             return Outcome(sample=self._sample(observation))
-        routes, route = planner.route(self.state.routes, observation.brokers, self.state.phase)
+        routes, route = routing.route(
+            self.state.routes, observation.brokers, self.state.phase, in_force=observation.routes
+        )
         spread, moves = planner.spread(
             self.state.spread, observation.nodes, self.state.scaled.in_force, observation.at_s
         )
@@ -79,14 +81,14 @@ class ControlLoop(Generic[State]):
 
     def _act(self, observation: Observation, mode: Mode, now_s: float) -> list[Proposal | None]:
         """Analyse and plan for send rates and nodes: properties, event, policy, advice and scale."""
-        readings = self._monitor.properties(self.state.given.in_force(now_s))
-        overload = self._overload.step(self.state.overload, readings, observation.at_s)
-        seen = _seen(observation, readings, self._monitor.work(), self.state.given.kept_to(now_s))
+        measurements = self._monitor.properties(self.state.given.in_force(now_s))
+        overload = self._overload.step(self.state.overload, measurements, observation.at_s)
+        seen = _seen(observation, measurements, self._monitor.work(), self.state.given.kept_to(now_s))
         seen = msgspec.structs.replace(seen, at_s=now_s, overload=overload.active)
         policy_state, verdict = self._decide(seen, mode)
         acts = mode.send_rate != "shadow"
-        given, advice = planner.advise(self.state.given, seen, verdict, readings, self._lifetime_s, acts=acts)
-        scaled, scale = planner.scale(self.state.scaled, seen, verdict, readings, acts=acts)
+        given, advice = planner.advise(self.state.given, seen, verdict, measurements, self._lifetime_s, acts=acts)
+        scaled, scale = planner.scale(self.state.scaled, seen, verdict, measurements, acts=acts)
         self.state = msgspec.structs.replace(
             self.state,
             policy=msgspec.to_builtins(policy_state),
@@ -99,7 +101,7 @@ class ControlLoop(Generic[State]):
         )
         return [advice, scale]
 
-    def _decide(self, seen: Seen, mode: Mode) -> tuple[State, Verdict]:
+    def _decide(self, seen: Seen, mode: Mode) -> tuple[PolicyState, Verdict]:
         """The policy's word, or, where the operator switched it off, that nobody is held."""
         if mode.send_rate == "off":
             rejected = "go on holding devices: the operator does not allow it"
@@ -114,25 +116,25 @@ class ControlLoop(Generic[State]):
 
     def _sample(self, observation: Observation) -> Sample:
         interval_s = self.state.given.in_force(observation.at_s)
-        readings = self._monitor.properties(interval_s)
+        measurements = self._monitor.properties(interval_s)
         return Sample(
             at_s=observation.at_s,
             age_s=observation.head_age_s,
-            arrival_per_s=readings["arrival_per_s"],
-            departure_per_s=readings["departure_per_s"],
+            arrival_per_s=measurements["arrival_per_s"],
+            departure_per_s=measurements["departure_per_s"],
             waiting=observation.waiting,
             devices=observation.devices,
             interval_s=interval_s,
             capacity_per_s=self.state.capacity_per_s,
             phase=self.state.phase,
             demand_per_s=self.state.demand_per_s,
-            instances=sum(node.ready for node in observation.nodes),
-            instances_wanted=self.state.scaled.instances,
+            nodes_working=sum(node.is_working for node in observation.nodes),
+            nodes_wanted=self.state.scaled.nodes_wanted,
             classes=self.state.given.kept_to(observation.at_s).classes,
         )
 
 
-def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
+def _seen(observation: Observation, measurements: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
     return Seen(
         at_s=observation.at_s,
         measured_at_s=observation.at_s,
@@ -140,12 +142,12 @@ def _seen(observation: Observation, readings: dict[str, float], work: WorkAtLimi
         waiting=observation.waiting,
         held=observation.held,
         head_age_s=observation.head_age_s,
-        arrival_per_s=readings["arrival_per_s"],
-        departure_per_s=readings["departure_per_s"],
+        arrival_per_s=measurements["arrival_per_s"],
+        departure_per_s=measurements["departure_per_s"],
         devices=observation.devices,
-        instances=sum(node.ready for node in observation.nodes),
-        instances_starting=observation.starting,
-        rate_per_instance=work.rate_per_instance,
+        nodes_working=sum(node.is_working for node in observation.nodes),
+        nodes_starting=observation.starting,
+        node_rate_per_s=work.node_rate_per_s,
         busy_share=work.busy_share,
         classes=tuple(
             ClassSeen(name=name, devices=one.devices, arrival_per_s=work.classes_per_s.get(name, 0.0))

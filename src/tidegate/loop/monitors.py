@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tidegate.model.observations import Observation
 
 PROPERTIES = (
-    "head_age_s", "waiting", "held", "arrival_per_s", "departure_per_s", "devices", "instances", "interval_s"
+    "head_age_s", "waiting", "held", "arrival_per_s", "departure_per_s", "devices", "nodes_working", "interval_s"
 )  # fmt: skip
 
 
@@ -31,14 +31,14 @@ class Worked(NamedTuple):
     at_s: float
     limit_rows: float = 0.0
     limit_s: float = 0.0
-    instances_s: float = 0.0
+    nodes_s: float = 0.0
     publishes: dict[str, int] = {}  # noqa: RUF012 - never changed in place
 
 
 class WorkAtLimit(NamedTuple):
-    """The window's work at the limit. ``rate_per_instance`` is None where there was none: idle nodes prove nothing."""
+    """The window's work at the limit. ``node_rate_per_s`` is None where there was none: idle nodes prove nothing."""
 
-    rate_per_instance: float | None
+    node_rate_per_s: float | None
     busy_share: float
     classes_per_s: dict[str, float]
 
@@ -99,7 +99,7 @@ class Monitor:
             "arrival_per_s": _slope(self._arrivals[0], self._arrivals[-1]),
             "departure_per_s": self._departure(seen.at_s),
             "devices": float(seen.devices),
-            "instances": float(_working(seen)),
+            "nodes_working": float(_working(seen)),
             "interval_s": interval_s,
         }
 
@@ -109,11 +109,11 @@ class Monitor:
             return WorkAtLimit(None, 0.0, {})
         first, last = self._worked[0], self._worked[-1]
         rows, seconds = last.limit_rows - first.limit_rows, last.limit_s - first.limit_s
-        instances_s = last.instances_s - first.instances_s
+        nodes_s = last.nodes_s - first.nodes_s
         passed_s = last.at_s - first.at_s
         return WorkAtLimit(
-            rate_per_instance=rows / seconds if rows > 0 and seconds > 0 else None,
-            busy_share=min(1.0, seconds / instances_s) if instances_s > 0 else 0.0,
+            node_rate_per_s=rows / seconds if rows > 0 and seconds > 0 else None,
+            busy_share=min(1.0, seconds / nodes_s) if nodes_s > 0 else 0.0,
             classes_per_s={
                 name: (last.publishes.get(name, 0) - first.publishes.get(name, 0)) / passed_s if passed_s > 0 else 0.0
                 for name in self._last.classes
@@ -136,10 +136,10 @@ def _worked(before: Worked | None, last: Observation | None, now: Observation) -
     """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
     if before is None or last is None:
         return Worked(now.at_s, publishes=dict.fromkeys(now.classes, 0))
-    known = {node.name: node for node in last.nodes}
+    known = {node.name: node for node in last.nodes if node.alive}
     rows, seconds = before.limit_rows, before.limit_s
     for node in now.nodes:
-        was = known.get(node.name)
+        was = known.get(node.name) if node.alive else None
         if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
             rows += node.limit_rows - was.limit_rows
             seconds += node.limit_s - was.limit_s
@@ -151,11 +151,11 @@ def _worked(before: Worked | None, last: Observation | None, now: Observation) -
             more = max(0, one.publishes - known_before.publishes) if known_before is not None else 0
             grown[name] = grown.get(name, 0) + more
     passed_s = now.at_s - last.at_s
-    return Worked(now.at_s, rows, seconds, before.instances_s + passed_s * _working(now), grown)
+    return Worked(now.at_s, rows, seconds, before.nodes_s + passed_s * _working(now), grown)
 
 
 def _working(observation: Observation) -> int:
-    return sum(node.ready for node in observation.nodes)
+    return sum(node.is_working for node in observation.nodes)
 
 
 def _began_anew(last: Observation, now: Observation) -> bool:

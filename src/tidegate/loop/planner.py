@@ -13,8 +13,7 @@ from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.loop import sentences
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.decisions import Action, Plan, Reason
-from tidegate.model.observations import BrokerState, NodeState
-from tidegate.model.routes import Broker, Routes
+from tidegate.model.observations import NodeState
 
 SAME_SHARE = 0.02
 # A device hears the next advice with its next message: a lease that is shorter than its interval lapses in between.
@@ -62,7 +61,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advise(
-    given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], lifetime_s: float, *, acts: bool
+    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], lifetime_s: float, *, acts: bool
 ) -> tuple[Given, Proposal | None]:
     """The next advice, if it is due."""
     wanted = Given(
@@ -75,7 +74,7 @@ def advise(
         if not acts or given.acted is not acts or not _renewal_due(given, seen.at_s):
             return given, None
         renewed = msgspec.structs.replace(given, renewed_at_s=seen.at_s)
-        return renewed, _proposal(renewed, seen, verdict, readings, recorded=False)
+        return renewed, _proposal(renewed, seen, verdict, measurements, recorded=False)
     longest_s = max(wanted.interval_s, *wanted.classes.values(), 0.0)
     lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
     if not wanted.holds_anybody:
@@ -88,7 +87,7 @@ def advise(
         decided_at_s=seen.at_s,
         renewed_at_s=seen.at_s,
     )
-    return given, _proposal(given, seen, verdict, readings, recorded=True)
+    return given, _proposal(given, seen, verdict, measurements, recorded=True)
 
 
 def _interval(rate: float | None) -> float:
@@ -124,7 +123,9 @@ def _renewal_due(given: Given, at_s: float) -> bool:
     return at_s >= given.renewed_at_s + given.lifetime_s / 3
 
 
-def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, float], *, recorded: bool) -> Proposal:
+def _proposal(
+    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, recorded: bool
+) -> Proposal:
     action = Action(
         kind="advise",
         arguments={
@@ -133,7 +134,7 @@ def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, fl
             "classes": given.classes,
             "dead_bands": given.dead_bands,
         },
-        reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
+        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
     )
     return Proposal(
         plan=Plan(event="overload" if seen.overload else "overload resolved", actions=(action,)),
@@ -147,13 +148,13 @@ def _proposal(given: Given, seen: Seen, verdict: Verdict, readings: dict[str, fl
 class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     """How many processing nodes were asked for, when, and whether anybody was really asked; None: nobody scales."""
 
-    instances: int | None = None
+    nodes_wanted: int | None = None
     at_s: float = 0.0
     acted: bool = False
 
     @property
     def in_force(self) -> int | None:
-        return self.instances if self.acted else None
+        return self.nodes_wanted if self.acted else None
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,23 +166,23 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scale(
-    scaled: Scaled, seen: Seen, verdict: Verdict, readings: dict[str, float], *, acts: bool
+    scaled: Scaled, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, acts: bool
 ) -> tuple[Scaled, Proposal | None]:
     """Another number of processing nodes, where the policy wants one, and again where it was asked for in vain."""
-    wanted = verdict.instances
+    wanted = verdict.nodes_wanted
     if wanted is None:
         return scaled, None
-    running = seen.instances + seen.instances_starting
-    known = scaled.instances if scaled.instances is not None and scaled.acted == acts else running
+    running = seen.nodes_working + seen.nodes_starting
+    known = scaled.nodes_wanted if scaled.nodes_wanted is not None and scaled.acted == acts else running
     in_vain = acts and running < wanted and not 0 <= seen.at_s - scaled.at_s < REPEATED_S
     if wanted == known and not in_vain:
-        return msgspec.structs.replace(scaled, instances=wanted, acted=acts), None
+        return msgspec.structs.replace(scaled, nodes_wanted=wanted, acted=acts), None
     action = Action(
         kind="scale",
-        arguments={"instances": wanted},
-        reason=Reason(readings=readings, rule=verdict.rule, rejected=verdict.rejected),
+        arguments={"nodes_wanted": wanted},
+        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
     )
-    return Scaled(instances=wanted, at_s=seen.at_s, acted=acts), Proposal(
+    return Scaled(nodes_wanted=wanted, at_s=seen.at_s, acted=acts), Proposal(
         plan=Plan(event="demand changed", actions=(action,)),
         acts=acts,
         recorded=wanted != known,
@@ -195,7 +196,7 @@ def spread(
 ) -> tuple[Spread, dict[int, str]]:
     """Which slices go where. They follow the processing nodes once per change of these, and what did not get there is
     sent again for a while; after that, what an operator moved by hand stays where it is."""
-    held = {node.name: node.slices for node in nodes if node.ready}
+    held = {node.name: node.slices for node in nodes if node.is_working}
     staying = stayers(held, len(held) if scaled is None else max(1, scaled))
     if not any(held.values()):
         return before, {}
@@ -212,7 +213,10 @@ def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> 
     if not moves:
         return None
     reason = Reason(
-        readings={"nodes": float(len(nodes)), "ready": float(sum(node.ready for node in nodes))},
+        measurements={
+            "nodes": float(sum(node.alive for node in nodes)),
+            "ready": float(sum(node.is_working for node in nodes)),
+        },
         rule="every node that stays has as many slices as the others, or one more",
         rejected="leave the slices where they are: a node without slices does nothing",
     )
@@ -223,33 +227,4 @@ def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> 
         recorded=True,
         sentence=sentences.moved(moves),
         phase=phase,
-    )
-
-
-def route(known: Routes | None, brokers: tuple[BrokerState, ...], phase: str) -> tuple[Routes | None, Proposal | None]:
-    """New routes where the brokers' health or addresses changed, unless that would leave no broker at all."""
-    wanted = Routes(brokers=tuple(_broker(state, known) for state in brokers))
-    healthy = sum(broker.healthy for broker in wanted.brokers)
-    if wanted == known or healthy == 0:
-        return known, None
-    reason = Reason(
-        readings={"brokers": float(len(brokers)), "healthy": float(healthy)},
-        rule="a broker whose monitoring page does not call it healthy gets no new clients",
-        rejected="leave the routes as they are: new clients would wait for a broker that does not answer",
-    )
-    action = Action(kind="route", arguments=msgspec.to_builtins(wanted), reason=reason)
-    return wanted, Proposal(
-        plan=Plan(event="broker health changed", actions=(action,)),
-        acts=True,
-        recorded=True,
-        sentence=sentences.routed(known, wanted),
-        phase=phase,
-    )
-
-
-def _broker(state: BrokerState, known: Routes | None) -> Broker:
-    host, _, port = state.address.rpartition(":")
-    weights = {broker.name: broker.weight for broker in known.brokers} if known else {}
-    return Broker(
-        name=state.name, host=host, port=int(port), weight=weights.get(state.name, 1.0), healthy=state.healthy
     )

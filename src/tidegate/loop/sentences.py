@@ -29,7 +29,7 @@ def scaled(wanted: int, running: int, seen: Seen, verdict: Verdict) -> str:
     demand = seen.arrival_per_s if verdict.demand_per_s is None else verdict.demand_per_s
     word = "more are wanted" if wanted > running else "fewer are wanted" if wanted < running else "all are wanted"
     change = f"{running} run: {word}"
-    each = f", one takes {seen.rate_per_instance:,.0f}" if seen.rate_per_instance else ""
+    each = f", one takes {seen.node_rate_per_s:,.0f}" if seen.node_rate_per_s else ""
     nodes = "processing node" if wanted == 1 else "processing nodes"
     return f"{wanted} {nodes} shall run ({change}) because devices want to send {demand:,.0f} msg/s{each}."
 
@@ -49,7 +49,7 @@ def routed(before: Routes | None, after: Routes) -> str:
     was = {broker.name: broker.healthy for broker in before.brokers}
     gone = [broker.name for broker in after.brokers if was.get(broker.name, True) and not broker.healthy]
     back = [broker.name for broker in after.brokers if broker.healthy and not was.get(broker.name, False)]
-    changes = [f"{name} fell ill" for name in gone] + [f"{name} is well" for name in back]
+    changes = [f"{name} is unhealthy" for name in gone] + [f"{name} is healthy" for name in back]
     why = " and ".join(changes) or "the brokers' addresses changed"
     return f"New clients go to {_healthy(after)} because {why}."
 

@@ -6,9 +6,13 @@ import msgspec
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that were seen, the rule that applied to them, and the alternative that was not taken."""
+    """The values that were measured, the rule that applied to them, and the alternative that was not taken.
 
-    readings: dict[str, float]
+    The audit log keeps decisions of earlier versions, which had their measurements under another name; they are read
+    without them.
+    """
+
+    measurements: dict[str, float] = {}
     rule: str
     rejected: str
 

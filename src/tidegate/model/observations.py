@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.model.routes import Routes
+
 
 class ClassState(msgspec.Struct, frozen=True, kw_only=True):
     """The devices of one class. ``publishes`` only grows while who counts it runs."""
@@ -59,10 +61,10 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
-    """One processing node, as its progress document says."""
+    """One processing node, as its progress document says. One that has gone says what it said last."""
 
     name: str
-    alive: bool
+    alive: bool  # it holds its lease
     slices: tuple[int, ...]  # that it works on, or that are on their way to it
     rows: int  # committed since it started
     cost_s: float = 0.0  # busy time over the same span, 0 where unknown
@@ -73,6 +75,10 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float = 0.0
     ready: bool = True  # it has finished a batch; before that it only warms up
     problem: str | None = None
+
+    @property
+    def is_working(self) -> bool:
+        return self.alive and self.ready
 
 
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +106,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
     alarms: tuple[str, ...] = ()
+    routes: Routes | None = None  # that gateways follow; without brokers where nobody has said any, None if unknown
 
     @property
     def waiting(self) -> int:

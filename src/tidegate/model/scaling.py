@@ -8,4 +8,4 @@ import msgspec
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """A wish, not a count: nodes take seconds to start, and who starts them has a limit of its own."""
 
-    instances: Annotated[int, msgspec.Meta(ge=1)]
+    nodes_wanted: Annotated[int, msgspec.Meta(ge=1)]

@@ -25,8 +25,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     capacity_per_s: float | None  # as far as it is known
     phase: str
     demand_per_s: float | None = None  # what devices would send if nobody held them, where it is known
-    instances: int = 0  # processing nodes that work
-    instances_wanted: int | None = None  # None where nobody scales
+    nodes_working: int = 0  # processing nodes that work
+    nodes_wanted: int | None = None  # None where nobody scales
     classes: dict[str, float] = {}  # advised interval by class, where classes are treated differently
 
 

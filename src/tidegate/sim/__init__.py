@@ -1,1 +1,1 @@
-"""Scenarios in virtual time: devices, a queue and its instances around the production control loop and policies."""
+"""Scenarios in virtual time: devices, a queue and its nodes around the production control loop and policies."""

@@ -1,4 +1,4 @@
-"""How fast an instance works over time: a factor that changes in steps, and when work begun now is done."""
+"""How fast a node works over time: a factor that changes in steps, and when work begun now is done."""
 
 import bisect
 import math

@@ -9,8 +9,8 @@ from tidegate.model.decisions import Action, Mode
 from tidegate.model.observations import Observation
 
 
-class Controller:
-    """``advice`` is what devices are told with their acknowledgements; ``scale`` starts and stops instances."""
+class SimulatedController:
+    """``advice`` is what devices are told with their acknowledgements; ``scale`` starts and stops nodes."""
 
     def __init__(self, loop: ControlLoop[Any], scale: Callable[[int], None]) -> None:
         self._loop, self._scale = loop, scale
@@ -48,4 +48,4 @@ class Controller:
                 self._advice = Advice(**action.arguments)
                 self._lapses_s = now_s + self._advice.lifetime_s
             case "scale":
-                self._scale(action.arguments["instances"])
+                self._scale(action.arguments["nodes_wanted"])

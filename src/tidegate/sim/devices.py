@@ -13,11 +13,11 @@ import simpy
 
 from tidegate.devices.pacing import Pacing
 from tidegate.model.advice import Advice
-from tidegate.sim.gateway import Gateway, Send
-from tidegate.sim.messages import Message
+from tidegate.sim.gateway import Send, SimulatedGateway
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.samples import Samples
 from tidegate.sim.scenario import Load
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 from tidegate.sim.timeline import Timeline
 
 
@@ -30,17 +30,17 @@ class Surroundings:
         self,
         timeline: Timeline,
         load: Load,
-        tally: ClassTally,
+        tally: LoadTally,
         send: Send,
         *,
         acknowledgement_s: float,
-        gateway: Gateway | None,
+        gateway: SimulatedGateway | None,
     ) -> None:
         self.timeline, self.load, self.tally = timeline, load, tally
         self.send, self.acknowledgement_s, self.gateway = send, acknowledgement_s, gateway
 
 
-class Device(abc.ABC):
+class SimulatedDevice(abc.ABC):
     """What both kinds do alike: come, go, send, and hear advice."""
 
     def __init__(self, around: Surroundings, *, listens: bool) -> None:
@@ -108,7 +108,7 @@ class Device(abc.ABC):
         around, now_s = self._around, self._around.timeline.now_s
         if self._next_s(now_s) <= now_s:
             samples, middle_s = self._message(now_s)
-            message = Message(around.load.name, around.load.cost, now_s, samples, middle_s)
+            message = SimulatedMessage(around.load.name, around.load.cost, now_s, samples, middle_s)
             if self._connection is None:
                 self._acknowledged(around.send(message), now_s)
             else:
@@ -139,7 +139,7 @@ class Device(abc.ABC):
         self._set_timer()
 
 
-class PacedDevice(Device):
+class PacedDevice(SimulatedDevice):
     """Samples at its default interval or as recorded, and sends no faster than its pacing says, all samples at once."""
 
     def __init__(self, around: Surroundings, pacing: Pacing, samples: Samples, *, listens: bool) -> None:
@@ -166,7 +166,7 @@ class PacedDevice(Device):
         return max(self._pacing.interval_s(now_s), self._around.load.default_interval_s)
 
 
-class EventDevice(Device):
+class EventDevice(SimulatedDevice):
     """Sends when something changes by more than its dead band: gaps are exponential, and intervals mean nothing to it.
 
     With a dead band d times as wide the mean gap is ``default_interval_s * d ** elasticity``. A change of the band in

@@ -9,6 +9,9 @@ from tidegate.model.errors import UserError
 from tidegate.settings import reading as documents
 from tidegate.sim.scenario import Scenario, Strategy
 
+# Keys of earlier versions whose new name nobody would guess, and no likeness of spelling finds.
+_RENAMED = {"instances": "nodes_at_start"}
+
 
 class ScenarioFile(Scenario, frozen=True, kw_only=True):
     """A scenario and, where the file names any, what to try in it."""
@@ -25,7 +28,9 @@ class ScenarioFile(Scenario, frozen=True, kw_only=True):
 
 def load(path: Path) -> ScenarioFile:
     """What the file says. A recording is looked for beside it."""
-    found = documents.read(_parse(path), ScenarioFile, str(path), documents.YAML)
+    document = _parse(path)
+    _refuse_old_keys(document, path)
+    found = documents.read(document, ScenarioFile, str(path), documents.YAML)
     if found.replay is None:
         return found
     replay = msgspec.structs.replace(found.replay, file=str(path.parent / found.replay.file))
@@ -44,6 +49,17 @@ def _parse(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UserError(f"{path} is {documents.show(found)}: a scenario has keys with values, first of all its name.")
     return found
+
+
+def _refuse_old_keys(document: dict[str, Any], path: Path) -> None:
+    strategies = document.get("strategies")
+    tables = {"service": document.get("service")}
+    if isinstance(strategies, list):
+        tables |= {f"strategies[{number}]": strategy for number, strategy in enumerate(strategies)}
+    for place, table in tables.items():
+        for old, new in _RENAMED.items():
+            if isinstance(table, dict) and old in table:
+                raise UserError(f"{path}: {place}.{old} is now called {new}: rename it.")
 
 
 def _one_line(error: Exception) -> str:

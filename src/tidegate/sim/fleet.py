@@ -9,16 +9,16 @@ import simpy
 from tidegate.devices.pacing import Pacing
 from tidegate.devices.pattern import Pattern
 from tidegate.sim.chance import stream
-from tidegate.sim.devices import Device, EventDevice, PacedDevice, Surroundings
+from tidegate.sim.devices import EventDevice, PacedDevice, SimulatedDevice, Surroundings
 from tidegate.sim.samples import GridSamples
 
 
-class Fleet:
+class SimulatedFleet:
     """Device i keeps its phase, its hearing and its advice however often it leaves and comes back."""
 
     def __init__(self, around: Surroundings, seed: int) -> None:
         self._around, self._seed = around, seed
-        self._devices: list[Device] = []
+        self._devices: list[SimulatedDevice] = []
         self._connected = 0
         around.timeline.process(self._follow(around.load.devices()))
 
@@ -50,7 +50,7 @@ class Fleet:
         self._connected -= 1
         self._devices[self._connected].leave()
 
-    def _device(self, index: int) -> Device:
+    def _device(self, index: int) -> SimulatedDevice:
         around, load = self._around, self._around.load
         chance = stream(self._seed, "device", load.name, index)
         phase_s = chance.random() * load.default_interval_s

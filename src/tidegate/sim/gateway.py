@@ -13,12 +13,12 @@ import simpy
 from tidegate.control.limiting.credits import Credits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.model.advice import Advice
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.scenario import Enforcement, Load
 from tidegate.sim.timeline import Timeline
 
 # Take a message in; what it is acknowledged with.
-Send = Callable[[Message], Advice | None]
+Send = Callable[[SimulatedMessage], Advice | None]
 Acknowledged = Callable[[Advice | None, float], None]
 
 # As a gateway has them by default: far more than a device of a scenario sends.
@@ -26,10 +26,10 @@ _CREDITS_MAX, _CREDITS_PER_S = 50_000.0, 10_000.0
 _BYTES_MAX = 65_536
 
 
-class Connection:
+class SimulatedConnection:
     """One device's. ``acknowledged`` hears of every message that went on, with the advice behind it."""
 
-    def __init__(self, gateway: "Gateway", load: Load, acknowledged: Acknowledged) -> None:
+    def __init__(self, gateway: "SimulatedGateway", load: Load, acknowledged: Acknowledged) -> None:
         self._gateway, self._acknowledged = gateway, acknowledged
         # A gateway enforces intervals, and these mean nothing to devices that send on change.
         self._class = None if load.event_driven or load.never_delay else load.name
@@ -38,7 +38,7 @@ class Connection:
             bytes_max=_BYTES_MAX,
             hold_s_max=gateway.settings.hold_s_max,
         )
-        self._messages: deque[Message] = deque()
+        self._messages: deque[SimulatedMessage] = deque()
         self._timer: simpy.Event | None = None
 
     @property
@@ -49,7 +49,7 @@ class Connection:
     def has_room(self) -> bool:
         return len(self._messages) < self._gateway.settings.window
 
-    def send(self, message: Message) -> None:
+    def send(self, message: SimulatedMessage) -> None:
         now_s = self._gateway.timeline.now_s
         self._limit(now_s)
         if self._hold.passes(1, 1, now_s):
@@ -97,7 +97,7 @@ class Connection:
         self._timer = None if due_s is None else self._gateway.timeline.at(due_s, self._wake)
 
 
-class Gateway:
+class SimulatedGateway:
     """All connections. ``advice`` is what is in force, ``send`` hands a message to the queue; ``closed`` counts
     connections that were closed because something had waited for too long."""
 
@@ -106,7 +106,7 @@ class Gateway:
     ) -> None:
         self.timeline, self.settings, self.advice, self.send = timeline, settings, advice, send
         self.closed = 0
-        self._connections: list[Connection] = []
+        self._connections: list[SimulatedConnection] = []
 
     @property
     def held(self) -> int:
@@ -117,8 +117,8 @@ class Gateway:
     def held_devices(self) -> int:
         return sum(connection.waiting > 0 for connection in self._connections)
 
-    def connection(self, load: Load, acknowledged: Acknowledged) -> Connection:
-        self._connections.append(Connection(self, load, acknowledged))
+    def connection(self, load: Load, acknowledged: Acknowledged) -> SimulatedConnection:
+        self._connections.append(SimulatedConnection(self, load, acknowledged))
         return self._connections[-1]
 
     def follow(self, now_s: float) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.result import ClassResult, Result, Series
 from tidegate.sim.scenario import Strategy
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 from tidegate.sim.world import World
 
 
@@ -34,7 +34,7 @@ class Measuring:
             "head_age_s": service.head_age_s(now_s),
             "delay_s": self._delay_s(),
             "interval_s": 0.0 if advice is None else advice.interval_s,
-            "instances": service.instances.working,
+            "nodes_working": service.nodes.working,
             "devices": sum(tally.devices for tally in world.tallies.values()),
             "phase": controller.phase,
         }
@@ -50,7 +50,7 @@ class Measuring:
             for name, tally in world.tallies.items()
         }
         together = _class_result(list(world.tallies.values()), service.queue, now_s)
-        instance_seconds = service.instances.seconds(now_s)
+        node_seconds = service.nodes.seconds(now_s)
         return Result(
             **{name: getattr(together, name) for name in ClassResult.__struct_fields__},
             scenario=scenario.name,
@@ -61,8 +61,8 @@ class Measuring:
             waiting_end=service.waiting,
             queue_length_mean=world.queue.mean(now_s),
             queue_length_max=world.queue.length_max,
-            instance_seconds=instance_seconds,
-            instances_mean=instance_seconds / now_s,
+            node_seconds=node_seconds,
+            nodes_mean=node_seconds / now_s,
             decisions=world.controller.decisions,
             classes=classes,
             series=Series(**self._series),
@@ -77,7 +77,7 @@ class Measuring:
         return _mean(fresh)
 
 
-def _class_result(tallies: Sequence[ClassTally], queued: Iterable[Message], now_s: float) -> ClassResult:
+def _class_result(tallies: Sequence[LoadTally], queued: Iterable[SimulatedMessage], now_s: float) -> ClassResult:
     delays_s = sorted(delay_s for tally in tallies for delay_s in tally.delays_s)
     waited_s = [now_s - message.arrived_s for message in queued]
     readings = sum(tally.readings_processed for tally in tallies)
@@ -92,10 +92,10 @@ def _class_result(tallies: Sequence[ClassTally], queued: Iterable[Message], now_
         delay_p95_s=delays_s[int(0.95 * (len(delays_s) - 1))] if delays_s else 0.0,
         delay_max_s=max(delays_s, default=0.0),
         delay_all_mean_s=_mean(delays_s + waited_s),
-        age_mean_s=sum(tally.age_sum_s for tally in tallies) / readings if readings else 0.0,
-        age_max_s=max(tally.age_max_s for tally in tallies),
+        age_mean_s=sum(tally.age_s_sum for tally in tallies) / readings if readings else 0.0,
+        age_max_s=max(tally.age_s_max for tally in tallies),
         interval_mean_s=sum(tally.interval_area for tally in tallies) / device_s if device_s else 0.0,
-        interval_max_s=max(tally.interval_max_s for tally in tallies),
+        interval_max_s=max(tally.interval_s_max for tally in tallies),
     )
 
 

@@ -1,7 +1,7 @@
 """A message on its way through the queue."""
 
 
-class Message:
+class SimulatedMessage:
     """What a device sent. ``samples`` is how many samples it stands for, ``middle_s`` the middle of their times."""
 
     __slots__ = ("arrived_s", "cost", "device_class", "middle_s", "samples")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from tidegate.control.limiting.credits import OWN_RATE
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
-from tidegate.sim.gateway import Gateway
+from tidegate.sim.gateway import SimulatedGateway
 from tidegate.sim.service import ServiceModel
-from tidegate.sim.tally import ClassTally
+from tidegate.sim.tally import LoadTally
 
 
 class _Counter:
@@ -23,13 +23,17 @@ class _Counter:
         self.true = self.reported = 0.0
 
 
-class Sensors:
+class SimulatedSensors:
     def __init__(self, noise: float, chance: random.Random) -> None:
         self._noise, self._chance = noise, chance
         self._counters: dict[str, _Counter] = {}
 
     def observe(
-        self, now_s: float, tallies: Mapping[str, ClassTally], service: ServiceModel, gateway: Gateway | None = None
+        self,
+        now_s: float,
+        tallies: Mapping[str, LoadTally],
+        service: ServiceModel,
+        gateway: SimulatedGateway | None = None,
     ) -> Observation:
         sent = sum(tally.sent for tally in tallies.values())
         return Observation(
@@ -40,13 +44,13 @@ class Sensors:
             devices=sum(tally.devices for tally in tallies.values()),
             committed_at_s=service.done_at_s,
             queued=round(self._gauge(service.waiting)),
-            starting=service.instances.starting,
+            starting=service.nodes.starting,
             gateways=(self._gateway(now_s, tallies, sent, gateway),),
             nodes=tuple(self._nodes(service)),
         )
 
     def _gateway(
-        self, now_s: float, tallies: Mapping[str, ClassTally], sent: int, gateway: Gateway | None
+        self, now_s: float, tallies: Mapping[str, LoadTally], sent: int, gateway: SimulatedGateway | None
     ) -> GatewayState:
         held_devices = 0 if gateway is None else gateway.held_devices
         return GatewayState(
@@ -66,20 +70,20 @@ class Sensors:
         )
 
     def _nodes(self, service: ServiceModel) -> list[NodeState]:
-        """An instance that serves one message at a time is at its limit whenever it serves."""
+        """A node that serves one message at a time is at its limit whenever it serves."""
         return [
             NodeState(
-                name=f"instance-{instance.number}",
+                name=f"node-{node.number}",
                 alive=True,
                 slices=(),
-                rows=instance.served,
-                cost_s=instance.busy_s,
-                committed_at_s=instance.served_at_s,
-                limit_rows=self._counted(f"rows {instance.number}", instance.served),
-                limit_s=self._counted(f"busy {instance.number}", instance.busy_s),
+                rows=node.served,
+                cost_s=node.busy_s,
+                committed_at_s=node.served_at_s,
+                limit_rows=self._counted(f"rows {node.number}", node.served),
+                limit_s=self._counted(f"busy {node.number}", node.busy_s),
             )
-            for instance in service.instances
-            if not instance.stopping
+            for node in service.nodes
+            if not node.stopping
         ]
 
     def _gauge(self, value: float) -> float:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tidegate.report.palette import COLOURS
 from tidegate.sim import plots
 
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, and rows of cells as they are shown
+PageTable = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads, and rows of cells as they are shown
 
 _STYLE_SHEET = """
 body{background:var(--paper);color:var(--ink);font:14px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:90rem;
@@ -24,7 +24,7 @@ th.text,td.text{text-align:left}
 
 
 def page(
-    title: str, sentence: str, drawn: Figure, tables: Sequence[Table], *, key: str, caption: str, command: str
+    title: str, sentence: str, drawn: Figure, tables: Sequence[PageTable], *, key: str, caption: str, command: str
 ) -> str:
     """``key`` says what is what in the figure, ``caption`` what the columns of the tables mean."""
     return (
@@ -55,7 +55,7 @@ def _inline(drawn: Figure) -> str:
     return svg
 
 
-def _table(table: Table) -> str:
+def _table(table: PageTable) -> str:
     heads, rows = table
     is_text = [not all(cell[:1].isdigit() for cell in column) for column in zip(*rows, strict=True)]
 

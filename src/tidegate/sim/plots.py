@@ -1,7 +1,7 @@
 """Strategies side by side: one column each, the run without protection in grey behind every one of them.
 
 Rows of panels: what arrives against demand and capacity, how old the oldest waiting message is, the advised interval,
-and the number of instances where it changes.
+and the number of nodes where it changes.
 """
 
 import itertools
@@ -35,19 +35,19 @@ STYLE: dict[Any, Any] = {
 _LABEL_GAP = 0.09  # between two labels, as a share of the panel's height
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     label: str
     values: Sequence[float]
     colour: str
     dashed: bool = False
 
 
-Lines = Callable[[Result], list[Line]]
+PlotLines = Callable[[Result], list[PlotLine]]
 
 
-class Panel(NamedTuple):
+class PlotPanel(NamedTuple):
     title: str
-    lines: Lines
+    lines: PlotLines
 
 
 def figure(scenario: Scenario, results: Sequence[Result]) -> Figure:
@@ -81,44 +81,47 @@ def save(drawn: Figure, target: Any, kind: str) -> None:
         drawn.savefig(target, format=kind, dpi=144, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _panels(scenario: Scenario, shown: Sequence[Result], behind: Result | None) -> list[Panel]:
+def _panels(scenario: Scenario, shown: Sequence[Result], behind: Result | None) -> list[PlotPanel]:
     default_s = scenario.told_interval_s
 
-    def rates(result: Result) -> list[Line]:
+    def rates(result: Result) -> list[PlotLine]:
         series = result.series
         return [
-            Line("demand", series.demand_per_s, "past"),
-            Line("capacity", series.capacity_per_s, "caution", dashed=True),
-            Line("arrives", _smooth(series.arrivals), "tide"),
+            PlotLine("demand", series.demand_per_s, "past"),
+            PlotLine("capacity", series.capacity_per_s, "caution", dashed=True),
+            PlotLine("arrives", _smooth(series.arrivals), "tide"),
         ]
 
-    def ages(result: Result) -> list[Line]:
-        grey = [] if behind is None else [Line(behind.strategy, behind.series.head_age_s, "past")]
-        return [*grey, Line(result.strategy, result.series.head_age_s, "tide")]
+    def ages(result: Result) -> list[PlotLine]:
+        grey = [] if behind is None else [PlotLine(behind.strategy, behind.series.head_age_s, "past")]
+        return [*grey, PlotLine(result.strategy, result.series.head_age_s, "tide")]
 
-    def intervals(result: Result) -> list[Line]:
+    def intervals(result: Result) -> list[PlotLine]:
         default = [default_s] * len(result.series.at_s)
         return [
-            Line("default", default, "caution", dashed=True),
-            Line("advised", [max(default_s, interval_s) for interval_s in result.series.interval_s], "tide"),
+            PlotLine("default", default, "caution", dashed=True),
+            PlotLine("advised", [max(default_s, interval_s) for interval_s in result.series.interval_s], "tide"),
         ]
 
-    def instances(result: Result) -> list[Line]:
-        most = [scenario.service.instances_max] * len(result.series.at_s)
-        return [Line("at most", most, "caution", dashed=True), Line("working", result.series.instances, "tide")]
+    def nodes(result: Result) -> list[PlotLine]:
+        most = [scenario.service.nodes_max] * len(result.series.at_s)
+        return [
+            PlotLine("at most", most, "caution", dashed=True),
+            PlotLine("working", result.series.nodes_working, "tide"),
+        ]
 
     panels = [
-        Panel("messages per second", rates),
-        Panel("age of the oldest waiting message, s", ages),
-        Panel("interval, s", intervals),
+        PlotPanel("messages per second", rates),
+        PlotPanel("age of the oldest waiting message, s", ages),
+        PlotPanel("interval, s", intervals),
     ]
     if any(_changes(result.series) for result in shown):
-        panels.append(Panel("instances", instances))
+        panels.append(PlotPanel("nodes", nodes))
     return panels
 
 
 def _changes(series: Series) -> bool:
-    return len(set(series.instances)) > 1
+    return len(set(series.nodes_working)) > 1
 
 
 def _smooth(counts: Sequence[int], span: int = 5) -> list[float]:
@@ -130,7 +133,7 @@ def _smooth(counts: Sequence[int], span: int = 5) -> list[float]:
     return means
 
 
-def _draw(axes: Axes, at_s: Sequence[float], lines: Sequence[Line], top: float) -> None:
+def _draw(axes: Axes, at_s: Sequence[float], lines: Sequence[PlotLine], top: float) -> None:
     for line in lines:
         axes.plot(
             at_s,

@@ -8,7 +8,7 @@ import simpy
 from tidegate.devices.pacing import Pacing
 from tidegate.sim.chance import stream
 from tidegate.sim.devices import PacedDevice, Surroundings
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.recording import Recording
 from tidegate.sim.samples import RecordedSamples
 
@@ -64,4 +64,4 @@ def _play(around: Surroundings, times_s: Sequence[float]) -> Generator[simpy.Eve
         if at_s > timeline.now_s:
             yield timeline.wait(at_s - timeline.now_s)
         around.tally.generated += 1
-        around.send(Message(load.name, load.cost, timeline.now_s, 1, timeline.now_s))
+        around.send(SimulatedMessage(load.name, load.cost, timeline.now_s, 1, timeline.now_s))

@@ -42,7 +42,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     head_age_s: list[float]
     delay_s: list[float]  # mean queueing delay of what began to be served in that second; 0 where nothing did
     interval_s: list[float]  # advised to devices in general; 0 where they keep their default
-    instances: list[int]
+    nodes_working: list[int]
     devices: list[int]
     phase: list[str]
 
@@ -58,9 +58,9 @@ class Result(ClassResult, frozen=True, kw_only=True):
     waiting_end: int  # in the queue and in service when the run ended
     queue_length_mean: float  # without what is being served
     queue_length_max: int
-    instance_seconds: float  # from the wish for an instance to its end
-    instances_mean: float
-    decisions: int  # changes of advice or of the number of instances
+    node_seconds: float  # from the wish for a node to its end
+    nodes_mean: float
+    decisions: int  # changes of advice or of the number of nodes
     classes: dict[str, ClassResult]
     series: Series
 

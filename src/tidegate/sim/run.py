@@ -60,7 +60,7 @@ def build_world(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[A
         scenario,
         _loop(scenario, strategy, policy),
         seed,
-        instances=_instances(scenario, strategy),
+        nodes_at_start=_nodes_at_start(scenario, strategy),
         recorded=None if scenario.replay is None else recording.load(scenario.replay, names),
     )
     _tell_truth(policy, world)
@@ -78,20 +78,20 @@ def _loop(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[Any]) -
     expression = Expression(strategy.overload, PROPERTIES, f"Strategy {strategy.title}: overload")
     return ControlLoop(
         policy,
-        Event("overload", expression, strategy.overload_for_s),
+        Event(expression, strategy.overload_for_s),
         window_s=scenario.window_s,
         advice_lifetime_s=scenario.advice_lifetime_s,
     )
 
 
-def _instances(scenario: Scenario, strategy: Strategy) -> int:
-    """How many instances there are to begin with."""
+def _nodes_at_start(scenario: Scenario, strategy: Strategy) -> int:
+    """How many nodes there are to begin with."""
     service = scenario.service
-    if strategy.instances is None:
-        return service.instances
-    if not service.instances_min <= strategy.instances <= service.instances_max:
+    if strategy.nodes_at_start is None:
+        return service.nodes_at_start
+    if not service.nodes_min <= strategy.nodes_at_start <= service.nodes_max:
         raise UserError(
-            f"Strategy {strategy.title} starts with {strategy.instances} instances, and the scenario allows "
-            f"{service.instances_min} to {service.instances_max}: choose a number between them."
+            f"Strategy {strategy.title} starts with {strategy.nodes_at_start} nodes, and the scenario allows "
+            f"{service.nodes_min} to {service.nodes_max}: choose a number between them."
         )
-    return strategy.instances
+    return strategy.nodes_at_start

@@ -14,7 +14,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Noise = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e7)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
-Instances = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+NodeCount = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 _Interval = Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)]
 DevicePoint = tuple[Seconds, Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]]
 CapacityPoint = tuple[Seconds, Annotated[float, msgspec.Meta(ge=0, le=1e6)]]
@@ -70,26 +70,26 @@ class Load(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What processes messages: a first-in-first-out queue and instances that take one message at a time.
+    """What processes messages: a first-in-first-out queue and nodes that take one message at a time.
 
-    ``capacity`` has points of second and factor: from that second on, every instance works at so many times its rate.
+    ``capacity`` has points of second and factor: from that second on, every node works at so many times its rate.
     """
 
-    rate_per_s: Positive  # of one instance, in messages of cost 1
+    rate_per_s: Positive  # of one node, in messages of cost 1
     noise: Noise = 0.0  # a service time is uniform within this share of its mean, either way
-    instances: Instances = 1
-    instances_min: Instances = 1
-    instances_max: Instances = 1
-    start_s: Seconds = 0.0  # from the wish for an instance to its first message
+    nodes_at_start: NodeCount = 1
+    nodes_min: NodeCount = 1
+    nodes_max: NodeCount = 1
+    start_s: Seconds = 0.0  # from the wish for a node to its first message
     capacity: tuple[CapacityPoint, ...] = ()
-    # All instances call one external service for every message: a single server, so a limit that no scaling lifts.
+    # All nodes call one external service for every message: a single server, so a limit that no scaling lifts.
     external_cap_per_s: Positive | None = None
 
     def __post_init__(self) -> None:
-        if not self.instances_min <= self.instances <= self.instances_max:
+        if not self.nodes_min <= self.nodes_at_start <= self.nodes_max:
             raise UserError(
-                f"The service starts with {self.instances} instances, and instances_min is {self.instances_min}, "
-                f"instances_max {self.instances_max}: choose a number between them."
+                f"The service starts with {self.nodes_at_start} nodes, and nodes_min is {self.nodes_min}, "
+                f"nodes_max {self.nodes_max}: choose a number between them."
             )
         if any(later[0] < earlier[0] for earlier, later in itertools.pairwise(self.capacity)):
             raise UserError("The service's capacity goes back in time: let seconds grow.")
@@ -170,7 +170,7 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     options: dict[str, Any] = {}
     overload: str = "waiting > 1"
     overload_for_s: Seconds = 0.0
-    instances: Instances | None = None  # to start with, in place of the scenario's number
+    nodes_at_start: NodeCount | None = None  # to start with, in place of the scenario's number
 
     @property
     def title(self) -> str:

@@ -1,19 +1,19 @@
 """What happened in a run, counted exactly: one tally for each class of devices, and one for the queue."""
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 
 
-class ClassTally:
+class LoadTally:
     """One class. Seconds of devices are summed over all that were connected."""
 
     def __init__(self) -> None:
         self.devices = self.devices_max = 0
         self.generated = 0.0
-        self.sent = self.readings_sent = 0
+        self.sent = 0
         self.processed = self.readings_processed = 0
         self.delays_s: list[float] = []  # of messages whose service has begun
-        self.age_sum_s = self.age_max_s = 0.0
-        self.device_s = self.interval_area = self.interval_max_s = 0.0
+        self.age_s_sum = self.age_s_max = 0.0
+        self.device_s = self.interval_area = self.interval_s_max = 0.0
 
     def connected(self) -> None:
         self.devices += 1
@@ -27,18 +27,17 @@ class ClassTally:
         if seconds > 0:
             self.device_s += seconds
             self.interval_area += interval_s * seconds
-            self.interval_max_s = max(self.interval_max_s, interval_s)
+            self.interval_s_max = max(self.interval_s_max, interval_s)
 
-    def arrived(self, message: Message) -> None:
+    def arrived(self) -> None:
         self.sent += 1
-        self.readings_sent += message.samples
 
-    def done(self, message: Message, now_s: float) -> None:
+    def done(self, message: SimulatedMessage, now_s: float) -> None:
         age_s = now_s - message.middle_s
         self.processed += 1
         self.readings_processed += message.samples
-        self.age_sum_s += age_s * message.samples
-        self.age_max_s = max(self.age_max_s, age_s)
+        self.age_s_sum += age_s * message.samples
+        self.age_s_max = max(self.age_s_max, age_s)
 
 
 class QueueTally:

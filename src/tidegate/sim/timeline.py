@@ -6,7 +6,7 @@ from typing import Any
 
 import simpy
 
-Action = Callable[[simpy.Event], None]
+Callback = Callable[[simpy.Event], None]
 
 
 class Timeline:
@@ -19,8 +19,8 @@ class Timeline:
     def now_s(self) -> float:
         return self._environment.now
 
-    def at(self, when_s: float, action: Action) -> simpy.Event:
-        """Call the action then, with the event that is returned here; never, where ``when_s`` is without bound.
+    def at(self, when_s: float, callback: Callback) -> simpy.Event:
+        """Call it then, with the event that is returned here; never, where ``when_s`` is without bound.
 
         Times are differences to now inside SimPy, so the moment may come a rounding error early: who must not act
         before ``when_s`` compares, and asks again.
@@ -28,7 +28,7 @@ class Timeline:
         if when_s == math.inf:
             return self._environment.event()
         event = self._environment.timeout(max(0.0, when_s - self._environment.now))
-        event.callbacks.append(action)
+        event.callbacks.append(callback)
         return event
 
     def process(self, steps: Generator[simpy.Event, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""One world in virtual time: devices, queue, instances and sensors around a controller."""
+"""One world in virtual time: devices, queue, nodes and sensors around a controller."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from tidegate.loop.machine import ControlLoop
 from tidegate.model.advice import Advice
 from tidegate.model.observations import Observation
 from tidegate.sim.chance import stream
-from tidegate.sim.controlling import Controller
+from tidegate.sim.controlling import SimulatedController
 from tidegate.sim.devices import Surroundings
-from tidegate.sim.fleet import Fleet
-from tidegate.sim.gateway import Gateway
-from tidegate.sim.messages import Message
-from tidegate.sim.monitoring import Sensors
+from tidegate.sim.fleet import SimulatedFleet
+from tidegate.sim.gateway import SimulatedGateway
+from tidegate.sim.messages import SimulatedMessage
+from tidegate.sim.monitoring import SimulatedSensors
 from tidegate.sim.recording import Recording
 from tidegate.sim.replay import Player
 from tidegate.sim.scenario import Load, Scenario
 from tidegate.sim.service import ServiceModel
-from tidegate.sim.tally import ClassTally, QueueTally
+from tidegate.sim.tally import LoadTally, QueueTally
 from tidegate.sim.timeline import Timeline
 
 
@@ -32,30 +32,32 @@ class World:
         loop: ControlLoop[Any],
         seed: int,
         *,
-        instances: int | None = None,
+        nodes_at_start: int | None = None,
         recorded: Recording | None = None,
     ) -> None:
         self.scenario = scenario
         self.timeline = Timeline()
-        self.tallies = {load.name: ClassTally() for load in scenario.classes}
+        self.tallies = {load.name: LoadTally() for load in scenario.classes}
         self.queue = QueueTally()
         self.service = ServiceModel(
             self.timeline,
             scenario.service,
-            instances=scenario.service.instances if instances is None else instances,
+            nodes_at_start=scenario.service.nodes_at_start if nodes_at_start is None else nodes_at_start,
             chance=stream(seed, "service"),
             on_start=self._started,
             on_done=self._done,
         )
-        self.controller = Controller(loop, self.service.instances.scale)
+        self.controller = SimulatedController(loop, self.service.nodes.scale)
         enforcement = scenario.gateway
         self.gateway = (
-            Gateway(self.timeline, enforcement, self.controller.advice, self._send) if enforcement.enforce else None
+            SimulatedGateway(self.timeline, enforcement, self.controller.advice, self._send)
+            if enforcement.enforce
+            else None
         )
         self._loads = {load.name: load for load in scenario.classes}
-        self._sensors = Sensors(scenario.monitoring.noise, stream(seed, "monitoring"))
-        self._senders: list[Fleet | Player] = [
-            Fleet(self._around(load), seed) for load in scenario.classes if load.pattern is not None
+        self._sensors = SimulatedSensors(scenario.monitoring.noise, stream(seed, "monitoring"))
+        self._senders: list[SimulatedFleet | Player] = [
+            SimulatedFleet(self._around(load), seed) for load in scenario.classes if load.pattern is not None
         ]
         if recorded is not None:
             around = {load.name: self._around(load) for load in scenario.classes}
@@ -89,7 +91,7 @@ class World:
             capacity_per_s=self.capacity_per_s(),
             devices=sum(tally.devices for tally in self.tallies.values()),
             waiting=self.service.waiting,
-            instances=self.service.instances.working,
+            nodes_working=self.service.nodes.working,
         )
 
     def _around(self, load: Load) -> Surroundings:
@@ -102,18 +104,18 @@ class World:
             gateway=self.gateway,
         )
 
-    def _send(self, message: Message) -> Advice | None:
-        self.tallies[message.device_class].arrived(message)
+    def _send(self, message: SimulatedMessage) -> Advice | None:
+        self.tallies[message.device_class].arrived()
         self.service.arrive(message)
         now_s = message.arrived_s
         self.queue.changed(len(self.service.queue), now_s)
         return self.controller.advice(now_s)
 
-    def _started(self, message: Message, now_s: float) -> None:
+    def _started(self, message: SimulatedMessage, now_s: float) -> None:
         self.tallies[message.device_class].delays_s.append(now_s - message.arrived_s)
         self.queue.changed(len(self.service.queue), now_s)
 
-    def _done(self, message: Message, now_s: float) -> None:
+    def _done(self, message: SimulatedMessage, now_s: float) -> None:
         self.tallies[message.device_class].done(message, now_s)
 
     def _observe(self, _: simpy.Event) -> None:

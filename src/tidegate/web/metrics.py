@@ -96,9 +96,9 @@ def _of_control(now: Sample, chain: ChainStates) -> Iterator[Metric]:
     nodes = GaugeMetricFamily(
         "tidegate_processing_nodes", "Processing nodes that work, and how many are wanted.", labels=["state"]
     )
-    nodes.add_metric(["working"], now.instances)
-    if now.instances_wanted is not None:
-        nodes.add_metric(["wanted"], now.instances_wanted)
+    nodes.add_metric(["working"], now.nodes_working)
+    if now.nodes_wanted is not None:
+        nodes.add_metric(["wanted"], now.nodes_wanted)
     yield nodes
 
 

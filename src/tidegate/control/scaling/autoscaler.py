@@ -3,21 +3,21 @@
 *threshold*, as published beside the send-rate control of Gotin et al. (ICPE 2019): the metric is the queue length, that
 is, what waits beyond the messages in service::
 
-    length > upper   one instance more             upper 10, lower 0, at least 1 instance
-    length <= lower  one instance less
+    length > upper   one node more             upper 10, lower 0, at least 1 node
+    length <= lower  one node less
 
 *one-step*, after DS2 (Kalavri et al., OSDI 2018): the number follows from true rates instead of being searched for::
 
-    wanted = ceil(demand / (rate of one instance * target utilisation))
+    wanted = ceil(demand / (rate of one node * target utilisation))
 
-The rate of one instance is that of its work at the limit. Demand is what devices would send if nobody held them, where
+The rate of one node is that of its work at the limit. Demand is what devices would send if nobody held them, where
 the caller knows it, else the arrival rate.
 
 Clamps, each with its reason:
 
-* ``instances_min`` and ``instances_max``: what the operator pays for. Who wants more than the maximum is *saturated*;
-  as published that is said of decisions, so also while the last instance is still starting.
-* threshold: one decision per ``period_s``; unless told otherwise none while instances start, and none on a view that is
+* ``nodes_min`` and ``nodes_max``: what the operator pays for. Who wants more than the maximum is *saturated*;
+  as published that is said of decisions, so also while the last node is still starting.
+* threshold: one decision per ``period_s``; unless told otherwise none while nodes start, and none on a view that is
   older than the last decision: each of them would act again on a queue that has not felt the last decision yet.
 * one-step: up at once, because data ages; down only after the need was lower for ``down_after_s``, and only to the
   highest need in that time, because a start costs more than an idle moment.
@@ -36,12 +36,12 @@ from tidegate.model.errors import UserError
 # Above a whole number by less than this is rounding, not demand.
 _ROUNDING = 1e-9
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
+_NodeCount = Annotated[int, msgspec.Meta(ge=1)]
 ScalingState = TypeVar("ScalingState", bound=msgspec.Struct)
 
 
 class ScalingVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    instances: int
+    nodes_wanted: int
     saturated: bool  # more would be wanted than may run
     rule: str  # what was applied, with its numbers
 
@@ -65,16 +65,16 @@ class ThresholdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     upper: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     lower: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     period_s: Annotated[float, msgspec.Meta(ge=0)] = 5.0
-    awaits_start: bool = True  # no decision while instances start
-    instances_min: Count = 1
-    instances_max: Count = 4
+    awaits_start: bool = True  # no decision while nodes start
+    nodes_min: _NodeCount = 1
+    nodes_max: _NodeCount = 4
 
     def __post_init__(self) -> None:
-        _check_bounds("threshold", self.instances_min, self.instances_max)
+        _check_bounds("threshold", self.nodes_min, self.nodes_max)
         if self.lower > self.upper:
             raise UserError(
                 f"The autoscaler threshold has lower {self.lower:g} above upper {self.upper:g}: "
-                "it would start and stop an instance at once; lower it."
+                "it would start and stop a node at once; lower it."
             )
 
 
@@ -101,24 +101,24 @@ class Threshold:
         demand_per_s: float | None = None,  # noqa: ARG002 - one interface
     ) -> tuple[ThresholdState, ScalingVerdict]:
         settings = self._settings
-        length = max(0, seen.waiting - seen.instances)
-        before = _running(state.wanted, seen, settings.instances_min, settings.instances_max)
+        length = max(0, seen.waiting - seen.nodes_working)
+        before = _running(state.wanted, seen, settings.nodes_min, settings.nodes_max)
         wanted, rule = before, f"autoscaler: queue length {length:,} keeps {before}"
         if self._waits(state, seen):
             rule = f"autoscaler: {before} stay until the last decision shows"
-        elif length > settings.upper and before < settings.instances_max:
+        elif length > settings.upper and before < settings.nodes_max:
             wanted, rule = before + 1, f"autoscaler: queue length {length:,} > {settings.upper:g}, one more"
-        elif length <= settings.lower and before > settings.instances_min:
+        elif length <= settings.lower and before > settings.nodes_min:
             wanted, rule = before - 1, f"autoscaler: queue length {length:,} <= {settings.lower:g}, one less"
-        saturated = wanted >= settings.instances_max and length > settings.upper
+        saturated = wanted >= settings.nodes_max and length > settings.upper
         if saturated:
-            rule = f"autoscaler: queue length {length:,} > {settings.upper:g}, and all {wanted} instances run or start"
+            rule = f"autoscaler: queue length {length:,} > {settings.upper:g}, and all {wanted} nodes run or start"
         decided_at_s = state.decided_at_s if wanted == before else seen.at_s
         after = ThresholdState(wanted=wanted, decided_at_s=decided_at_s)
-        return after, ScalingVerdict(instances=wanted, saturated=saturated, rule=rule)
+        return after, ScalingVerdict(nodes_wanted=wanted, saturated=saturated, rule=rule)
 
     def _waits(self, state: ThresholdState, seen: Seen) -> bool:
-        if self._settings.awaits_start and seen.instances_starting > 0:
+        if self._settings.awaits_start and seen.nodes_starting > 0:
             return True
         if state.decided_at_s is None:
             return False
@@ -129,18 +129,18 @@ class Threshold:
 class OneStepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     target_utilisation: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     down_after_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    instances_min: Count = 1
-    instances_max: Count = 4
+    nodes_min: _NodeCount = 1
+    nodes_max: _NodeCount = 4
 
     def __post_init__(self) -> None:
-        _check_bounds("one-step", self.instances_min, self.instances_max)
+        _check_bounds("one-step", self.nodes_min, self.nodes_max)
 
 
 class OneStepState(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int | None = None  # None before the first step
     lower_since_s: float | None = None  # since when the need is lower than that
     highest: int = 0  # the highest need since then
-    rate_per_instance: float | None = None  # seen last
+    node_rate_per_s: float | None = None  # seen last
 
 
 class OneStep:
@@ -158,21 +158,21 @@ class OneStep:
         self, state: OneStepState, seen: Seen, demand_per_s: float | None = None
     ) -> tuple[OneStepState, ScalingVerdict]:
         settings = self._settings
-        before = _running(state.wanted, seen, settings.instances_min, settings.instances_max)
-        rate = seen.rate_per_instance or state.rate_per_instance
+        before = _running(state.wanted, seen, settings.nodes_min, settings.nodes_max)
+        rate = seen.node_rate_per_s or state.node_rate_per_s
         if rate is None:
-            rule = f"autoscaler: what one instance can do is not known, {before} stay"
-            return OneStepState(wanted=before), ScalingVerdict(instances=before, saturated=False, rule=rule)
+            rule = f"autoscaler: what one node can do is not known, {before} stay"
+            return OneStepState(wanted=before), ScalingVerdict(nodes_wanted=before, saturated=False, rule=rule)
         demand = seen.arrival_per_s if demand_per_s is None else demand_per_s
         unbounded = math.ceil(demand / (rate * settings.target_utilisation) - _ROUNDING)
-        need = min(max(unbounded, settings.instances_min), settings.instances_max)
+        need = min(max(unbounded, settings.nodes_min), settings.nodes_max)
         wanted, lower_since_s, highest = self._follow(state, before, need, seen.at_s)
         rule = (
             f"autoscaler: {demand:,.1f} msg/s / ({rate:,.1f} msg/s * {settings.target_utilisation:g}) "
             f"needs {unbounded:,}, {wanted} shall run"
         )
-        after = OneStepState(wanted=wanted, lower_since_s=lower_since_s, highest=highest, rate_per_instance=rate)
-        return after, ScalingVerdict(instances=wanted, saturated=unbounded > settings.instances_max, rule=rule)
+        after = OneStepState(wanted=wanted, lower_since_s=lower_since_s, highest=highest, node_rate_per_s=rate)
+        return after, ScalingVerdict(nodes_wanted=wanted, saturated=unbounded > settings.nodes_max, rule=rule)
 
     def _follow(self, state: OneStepState, before: int, need: int, at_s: float) -> tuple[int, float | None, int]:
         """Up at once, down late: to the highest need of the time in which it was lower."""
@@ -193,13 +193,12 @@ AUTOSCALERS: dict[str, tuple[type[msgspec.Struct], Callable[[Any], Autoscaler[An
 
 def _running(wanted: int | None, seen: Seen, least: int, most: int) -> int:
     """What was wanted last, else what runs and starts, within the bounds."""
-    running = seen.instances + seen.instances_starting if wanted is None else wanted
+    running = seen.nodes_working + seen.nodes_starting if wanted is None else wanted
     return min(max(running, least), most)
 
 
 def _check_bounds(name: str, least: int, most: int) -> None:
     if least > most:
         raise UserError(
-            f"The autoscaler {name} has instances_min {least} above instances_max {most}: "
-            "lower the one or raise the other."
+            f"The autoscaler {name} has nodes_min {least} above nodes_max {most}: lower the one or raise the other."
         )

@@ -8,7 +8,7 @@ needed; more nodes shorten it too, so devices are held although capacity was on 
     state-aware      the same, but devices that are not held yet may be held only once the autoscaler is saturated
 
 Regimes. *nobody is held*: the autoscaler decides. *held* (protect and recover): the autoscaler is off, the number of
-instances stays what it was wanted to be last.
+nodes stays what it was wanted to be last.
 
 Where the publication leaves a choice:
 
@@ -18,7 +18,7 @@ Where the publication leaves a choice:
   without one is not let: its step is taken back, so it has not moved when the autoscaler is saturated at last.
 * Autoscaling alone is ``independent`` with the policy ``none``.
 
-What it does not solve: in overload-based and state-aware mode a number of instances that has become too small during an
+What it does not solve: in overload-based and state-aware mode a number of nodes that has become too small during an
 episode stays too small until the rate has recovered, and one that is too large stays paid for.
 """
 
@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.control.policy import Seen, SendRatePolicy, State, Verdict
+from tidegate.control.policy import PolicyState, Seen, SendRatePolicy, Verdict
 from tidegate.control.scaling.autoscaler import Autoscaler
 
 CouplingMode = Literal["independent", "overload-based", "state-aware"]
@@ -42,7 +42,7 @@ class CoupledState(msgspec.Struct, frozen=True, kw_only=True):
     policy: dict[str, Any] = {}
     scaling: dict[str, Any] = {}
     held: bool = False  # whether the last verdict slowed anybody
-    instances: int | None = None  # wanted last
+    nodes_wanted: int | None = None  # by the last verdict
 
 
 class Coupled:
@@ -87,7 +87,7 @@ class Coupled:
 
     def _scale(self, state: CoupledState, seen: Seen) -> tuple[CoupledState, bool, str]:
         after, verdict = self._autoscaler.step(_restored(state.scaling, self._autoscaler), seen)
-        state = msgspec.structs.replace(state, scaling=msgspec.to_builtins(after), instances=verdict.instances)
+        state = msgspec.structs.replace(state, scaling=msgspec.to_builtins(after), nodes_wanted=verdict.nodes_wanted)
         return state, verdict.saturated, verdict.rule
 
     def _result(
@@ -95,7 +95,7 @@ class Coupled:
     ) -> tuple[CoupledState, Verdict]:
         state = msgspec.structs.replace(state, policy=policy, held=holds(verdict))
         rule = f"{verdict.rule}; {scaling_rule}"
-        return state, msgspec.structs.replace(verdict, instances=state.instances, rule=rule)
+        return state, msgspec.structs.replace(verdict, nodes_wanted=state.nodes_wanted, rule=rule)
 
 
 def holds(verdict: Verdict) -> bool:
@@ -114,11 +114,11 @@ def _released(verdict: Verdict) -> Verdict:
         capacity_per_s=verdict.capacity_per_s,
         demand_per_s=verdict.demand_per_s,
         rule="nobody is held: the autoscaler is not saturated",
-        rejected=f"hold the devices now ({verdict.rule}): more instances can still help",
+        rejected=f"hold the devices now ({verdict.rule}): more nodes can still help",
     )
 
 
-def _restored(plain: dict[str, Any], owner: SendRatePolicy[State] | Autoscaler[State]) -> State:
+def _restored(plain: dict[str, Any], owner: SendRatePolicy[PolicyState] | Autoscaler[PolicyState]) -> PolicyState:
     """A state that does not fit (another policy's, say) begins anew."""
     try:
         return msgspec.convert(plain, owner.state_type)

@@ -3,7 +3,7 @@
 For n nodes, each taking r messages a second, what cannot be taken of a demand D is withheld on the devices. Of all n
 between minimum and maximum the cheapest is wanted::
 
-    cost(n) = price_instance_s * n + price_withheld * max(0, D - C(n)),     C(n) = min(n * r * utilisation, ceiling)
+    cost(n) = price_node_s * n + price_withheld * max(0, D - C(n)),     C(n) = min(n * r * utilisation, ceiling)
 
 So the last node is started only if the messages it would save are worth more than it costs, and nobody is held for
 longer than that: the rest of the policy holds devices for what the nodes that work *now* cannot take, and releases
@@ -36,11 +36,11 @@ Price = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ProvisioningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``instances_max`` at ``instances_min`` leaves the number of nodes alone."""
+    """``nodes_max`` at ``nodes_min`` leaves the number of nodes alone."""
 
-    instances_min: Annotated[int, msgspec.Meta(ge=1)] = 1
-    instances_max: Annotated[int, msgspec.Meta(ge=1)] = 1
-    price_instance_s: Price = 0.5  # of one node for a second
+    nodes_min: Annotated[int, msgspec.Meta(ge=1)] = 1
+    nodes_max: Annotated[int, msgspec.Meta(ge=1)] = 1
+    price_node_s: Price = 0.5  # of one node for a second
     price_withheld: Price = 1.0  # of one message that a device could not send
     utilisation: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.85
     start_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0  # from asking for a node to its first message
@@ -51,7 +51,7 @@ class ProvisioningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 class Taken(msgspec.Struct, frozen=True, array_like=True):
     """What so many nodes took together at their limit, and when that was seen."""
 
-    instances: int
+    node_count: int
     per_s: float
     at_s: float
 
@@ -73,22 +73,22 @@ def provision(
     *,
     at_s: float,
     demand_per_s: float,
-    rate_per_instance: float | None,
-    instances: int,
+    node_rate_per_s: float | None,
+    node_count: int,
     starting: int,
     busy_share: float,
 ) -> Provisioned:
     """The number of nodes that is wanted from now on."""
     recent = tuple(point for point in state.demands if at_s - TREND_S <= point[0] < at_s)
     state = msgspec.structs.replace(state, demands=(*recent, (at_s, demand_per_s)))
-    if rate_per_instance is None or instances < 1:
-        return state if instances + starting >= settings.instances_min else _at_least(state, settings.instances_min)
+    if node_rate_per_s is None or node_count < 1:
+        return state if node_count + starting >= settings.nodes_min else _at_least(state, settings.nodes_min)
     state = _without_old_ceiling(state, settings, at_s)
     if busy_share >= AT_LIMIT_SHARE:
-        state = _compared(state, Taken(instances, rate_per_instance * instances, at_s))
-    running = state.wanted if state.wanted is not None else instances + starting
+        state = _compared(state, Taken(node_count, node_rate_per_s * node_count, at_s))
+    running = state.wanted if state.wanted is not None else node_count + starting
     expected_per_s = demand_per_s + max(0.0, _trend(state.demands)) * settings.start_s
-    best = _cheapest(settings, expected_per_s, _alone(state, rate_per_instance), state.ceiling_per_s)
+    best = _cheapest(settings, expected_per_s, _alone(state, node_rate_per_s), state.ceiling_per_s)
     if best >= running:
         return msgspec.structs.replace(state, wanted=best, lower_since_s=None)
     since_s = at_s if state.lower_since_s is None else min(at_s, state.lower_since_s)
@@ -103,28 +103,28 @@ def _trend(demands: tuple[tuple[float, float], ...]) -> float:
     return (last - first) / (to_s - from_s) if to_s - from_s >= TREND_S / 3 else 0.0
 
 
-def together_per_s(state: Provisioned, instances: int, rate_per_instance: float) -> float:
+def together_per_s(state: Provisioned, node_count: int, node_rate_per_s: float) -> float:
     """What so many nodes take together, under the ceiling where there is one."""
-    taken = instances * _alone(state, rate_per_instance)
+    taken = node_count * _alone(state, node_rate_per_s)
     return taken if state.ceiling_per_s is None else min(taken, state.ceiling_per_s)
 
 
-def _alone(state: Provisioned, rate_per_instance: float) -> float:
+def _alone(state: Provisioned, node_rate_per_s: float) -> float:
     """What one node takes where it does not wait for the others: under a ceiling, the best that any number showed."""
     if state.ceiling_per_s is None:
-        return rate_per_instance
-    return max([rate_per_instance, *(one.per_s / one.instances for one in state.taken)])
+        return node_rate_per_s
+    return max([node_rate_per_s, *(one.per_s / one.node_count for one in state.taken)])
 
 
 def _cheapest(
-    settings: ProvisioningSettings, demand_per_s: float, rate_per_instance: float, ceiling_per_s: float | None
+    settings: ProvisioningSettings, demand_per_s: float, node_rate_per_s: float, ceiling_per_s: float | None
 ) -> int:
-    def cost(instances: int) -> float:
-        taken = instances * rate_per_instance * settings.utilisation
+    def cost(node_count: int) -> float:
+        taken = node_count * node_rate_per_s * settings.utilisation
         taken = taken if ceiling_per_s is None else min(taken, ceiling_per_s)
-        return settings.price_instance_s * instances + settings.price_withheld * max(0.0, demand_per_s - taken)
+        return settings.price_node_s * node_count + settings.price_withheld * max(0.0, demand_per_s - taken)
 
-    numbers: Sequence[int] = range(settings.instances_min, max(settings.instances_min, settings.instances_max) + 1)
+    numbers: Sequence[int] = range(settings.nodes_min, max(settings.nodes_min, settings.nodes_max) + 1)
     return min(numbers, key=lambda number: (round(cost(number), 9), number))
 
 
@@ -134,19 +134,21 @@ def _without_old_ceiling(state: Provisioned, settings: ProvisioningSettings, at_
     return msgspec.structs.replace(state, ceiling_per_s=None)
 
 
-def _at_least(state: Provisioned, instances: int) -> Provisioned:
-    return msgspec.structs.replace(state, wanted=max(instances, state.wanted or 0))
+def _at_least(state: Provisioned, node_count: int) -> Provisioned:
+    return msgspec.structs.replace(state, wanted=max(node_count, state.wanted or 0))
 
 
 def _compared(state: Provisioned, taken: Taken) -> Provisioned:
     """Note what was taken at the limit; a number of nodes that takes hardly more than a smaller one has a ceiling."""
-    others = tuple(one for one in state.taken if one.instances != taken.instances and taken.at_s - one.at_s <= KNOWN_S)
+    others = tuple(
+        one for one in state.taken if one.node_count != taken.node_count and taken.at_s - one.at_s <= KNOWN_S
+    )
     state = msgspec.structs.replace(state, taken=(*others, taken))
-    fewer = [one for one in others if one.instances < taken.instances and taken.at_s - one.at_s <= COMPARED_S]
+    fewer = [one for one in others if one.node_count < taken.node_count and taken.at_s - one.at_s <= COMPARED_S]
     if not fewer:
         return state
-    base = max(fewer, key=lambda one: one.instances)
-    added_per_s = base.per_s / base.instances * (taken.instances - base.instances)
+    base = max(fewer, key=lambda one: one.node_count)
+    added_per_s = base.per_s / base.node_count * (taken.node_count - base.node_count)
     if taken.per_s >= base.per_s + HELPS_SHARE * added_per_s:
         return state
     return msgspec.structs.replace(state, ceiling_per_s=max(taken.per_s, base.per_s), ceiling_at_s=taken.at_s)

@@ -3,7 +3,7 @@
 Each round, from what sensors see::
 
     1  work      seconds of work a message takes, from busy periods only              (work.py)
-    2  fleet     which share of the devices keeps to which advice by now              (listening.py, fleet.py)
+    2  fleet     which share of the devices keeps to which advice by now              (listening.py, fleet_demand.py)
     3  backlog   q = what was measured, carried forward to now over the monitoring's delay; the least of the last
                  interval in force, because devices that happen to send together make a queue that goes by itself
     4  level     weighted max-min over the classes, by their own demands              (sharing.py):
@@ -46,7 +46,7 @@ from tidegate.control.scaling import provisioning
 from tidegate.control.scaling.provisioning import Provisioned, ProvisioningSettings
 from tidegate.control.send_rate import dead_bands, sharing
 from tidegate.control.send_rate.dead_bands import Band
-from tidegate.control.send_rate.fleet import RATE_S, UNNAMED, Fleet, arrivals_per_s, devices_by_class
+from tidegate.control.send_rate.fleet_demand import RATE_S, UNNAMED, FleetDemand, arrivals_per_s, devices_by_class
 from tidegate.control.send_rate.listening import UNHELD_PER_S
 from tidegate.control.send_rate.sharing import Party
 from tidegate.control.send_rate.work import Work
@@ -81,13 +81,13 @@ class AdaptiveState(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float | None = None
     phase: str = "no evidence"
     work: Work = Work()
-    fleet: Fleet = Fleet()
+    fleet: FleetDemand = FleetDemand()
     told: dict[str, float] = {}  # the rate that each class was given last; UNHELD_PER_S where none
     bands: dict[str, Band] = {}
     backlogs: tuple[tuple[float, float], ...] = ()  # of the last interval in force: when, seconds of work
     probe: float = 0.0
-    instances: int = 0  # seen last
-    working: float = 0.0  # nodes that are counted on; the last ones while none is there
+    nodes_working: int = 0  # seen last
+    nodes_counted_on: float = 0.0  # the last ones while none is there
     provisioned: Provisioned = Provisioned()
 
 
@@ -117,11 +117,11 @@ class Adaptive:
             at_s=seen.at_s,
             work=work,
             fleet=fleet.noted(seen.at_s, work, self._costs),
-            working=self._working(state.working, seen.instances, passed_s),
+            nodes_counted_on=self._counted_on(state.nodes_counted_on, seen.nodes_working, passed_s),
         )
-        state = self._under_ceiling(state, seen.instances)
+        state = self._under_ceiling(state, seen.nodes_working)
         state = self._provisioned(state, seen)
-        if not work.is_known or state.working <= 0:
+        if not work.is_known or state.nodes_counted_on <= 0:
             return self._unheld(state, "no evidence")
         return self._decided(state, seen, passed_s)
 
@@ -152,26 +152,26 @@ class Adaptive:
             return work
         # Busy nodes prove more than idle ones, but nodes that got faster are idle just because devices are held.
         is_slower = expected_s is None or found_s >= expected_s
-        weight_s = passed_s * seen.busy_share if is_slower and seen.rate_per_instance is not None else passed_s
+        weight_s = passed_s * seen.busy_share if is_slower and seen.node_rate_per_s is not None else passed_s
         return work.learnt(found_s, rates, self._costs, max(weight_s, 1e-3), self._settings.forget_s)
 
-    def _working(self, before: float, instances: int, passed_s: float) -> float:
+    def _counted_on(self, before: float, nodes_working: int, passed_s: float) -> float:
         """While no node is there the last ones are waited for: they restart, and what waits is theirs."""
-        if instances == 0:
+        if nodes_working == 0:
             return before
-        if instances <= before or before == 0 or self._settings.ramp_s == 0:
-            return float(instances)
-        return before + (1.0 - math.exp(-passed_s / self._settings.ramp_s)) * (instances - before)
+        if nodes_working <= before or before == 0 or self._settings.ramp_s == 0:
+            return float(nodes_working)
+        return before + (1.0 - math.exp(-passed_s / self._settings.ramp_s)) * (nodes_working - before)
 
-    def _under_ceiling(self, state: AdaptiveState, instances: int) -> AdaptiveState:
+    def _under_ceiling(self, state: AdaptiveState, nodes_working: int) -> AdaptiveState:
         """Nodes that share a bottleneck are slower the more they are: another number of them works at another speed."""
-        provisioned, before = state.provisioned, state.instances
-        state = msgspec.structs.replace(state, instances=instances)
-        if provisioned.ceiling_per_s is None or not before or not instances or before == instances:
+        provisioned, before = state.provisioned, state.nodes_working
+        state = msgspec.structs.replace(state, nodes_working=nodes_working)
+        if provisioned.ceiling_per_s is None or not before or not nodes_working or before == nodes_working:
             return state
         per_node = 1.0 / state.work.mixed(state.fleet.demand_per_s(), self._costs)
-        expected = provisioning.together_per_s(provisioned, instances, per_node)
-        return msgspec.structs.replace(state, work=state.work.scaled(instances * per_node / expected))
+        expected = provisioning.together_per_s(provisioned, nodes_working, per_node)
+        return msgspec.structs.replace(state, work=state.work.scaled(nodes_working * per_node / expected))
 
     def _provisioned(self, state: AdaptiveState, seen: Seen) -> AdaptiveState:
         demand = state.fleet.demand_per_s()
@@ -181,9 +181,9 @@ class Adaptive:
             self._settings.provisioning,
             at_s=seen.at_s,
             demand_per_s=sum(demand.values()),
-            rate_per_instance=1.0 / state.work.mixed(demand, self._costs) if known else None,
-            instances=seen.instances,
-            starting=seen.instances_starting,
+            node_rate_per_s=1.0 / state.work.mixed(demand, self._costs) if known else None,
+            node_count=seen.nodes_working,
+            starting=seen.nodes_starting,
             busy_share=seen.busy_share,
         )
         return msgspec.structs.replace(state, provisioned=provisioned)
@@ -192,12 +192,12 @@ class Adaptive:
 
     def _decided(self, state: AdaptiveState, seen: Seen, passed_s: float) -> tuple[AdaptiveState, Verdict]:
         settings = self._settings
-        capacity = state.working * settings.utilisation * (1.0 + state.probe)
+        capacity = state.nodes_counted_on * settings.utilisation * (1.0 + state.probe)
         demand = state.fleet.demand_per_s()
         wanted = sum(rate * state.work.of(name, self._costs) for name, rate in demand.items())
         state = self._with_backlog(state, seen)
         backlog = min(one for _, one in state.backlogs)
-        standing = settings.standing_s * state.working
+        standing = settings.standing_s * state.nodes_counted_on
         held = state.phase not in ("idle", "no evidence")
         fits = wanted <= capacity * (RELEASE_SHARE if held else 1.0)
         if fits and backlog <= (standing if held else 2.0 * standing + settings.standing_s):
@@ -211,7 +211,7 @@ class Adaptive:
     def _with_backlog(self, state: AdaptiveState, seen: Seen) -> AdaptiveState:
         # What a gateway holds back waits on its own sender's account: it comes at the rate that is advised anyway.
         measured = seen.waiting * state.work.mixed(arrivals_per_s(seen), self._costs)
-        backlog = state.fleet.backlog_now(measured, seen.measured_at_s, seen.instances)
+        backlog = state.fleet.backlog_now(measured, seen.measured_at_s, seen.nodes_working)
         recent = [one for one in state.backlogs if seen.at_s - _longest_s(seen) < one[0] < seen.at_s]
         return msgspec.structs.replace(state, backlogs=(*recent, (seen.at_s, backlog)))
 
@@ -219,7 +219,7 @@ class Adaptive:
         """``filled`` is the backlog over the standing queue. Nodes that are busy all the time have no more to show."""
         step = self._settings.probe_per_s * passed_s
         probe = state.probe
-        if filled < 0.5 and seen.busy_share < BUSY_SHARE and seen.instances > 0:
+        if filled < 0.5 and seen.busy_share < BUSY_SHARE and seen.nodes_working > 0:
             probe = min(PROBE_MAX, probe + step)
         elif filled > 1.0:
             probe = max(0.0, probe - 5.0 * step)
@@ -269,7 +269,7 @@ class Adaptive:
             return self._unheld(state, "idle")
         state = msgspec.structs.replace(state, told=told, bands=bands)
         rule = (
-            f"{state.phase}: {seen.instances} nodes take {capacity:.3g} s of work a second, {backlog:.2g} s wait; "
+            f"{state.phase}: {seen.nodes_working} nodes take {capacity:.3g} s of work a second, {backlog:.2g} s wait; "
             f"devices want {sum(state.fleet.demand_per_s().values()):,.0f} msg/s; weighted max-min gives "
             + ", ".join(f"{_spoken(name)} {_rate(rate)}" for name, rate in sorted(told.items()))
         )
@@ -294,21 +294,21 @@ class Adaptive:
             "idle": "idle: what devices want to send fits what the nodes take",
             "no evidence": "no node was seen at its limit yet: what the nodes can take is not known",
         }[phase]
-        capacity = state.working * self._settings.utilisation
+        capacity = state.nodes_counted_on * self._settings.utilisation
         return state, self._verdict(state, capacity, reason, "hold devices: nothing shows that it is needed")
 
     def _verdict(self, state: AdaptiveState, capacity: float, rule: str, rejected: str) -> Verdict:
         demand = state.fleet.demand_per_s()
         known = state.work.is_known and capacity > 0
         settings = self._settings.provisioning
-        scales = settings.instances_max > settings.instances_min
+        scales = settings.nodes_max > settings.nodes_min
         rates = {name: None if rate >= UNHELD_PER_S else rate for name, rate in state.told.items()}
         return Verdict(
             phase=state.phase,
             rate_per_device=self._of_no_class(rates),
             capacity_per_s=capacity / state.work.mixed(demand, self._costs) if known else None,
             demand_per_s=sum(demand.values()),
-            instances=state.provisioned.wanted if scales else None,
+            nodes_wanted=state.provisioned.wanted if scales else None,
             classes={name: rate for name, rate in rates.items() if name != UNNAMED and name not in self._driven},
             dead_bands={name: band.width for name, band in state.bands.items() if band.width > 1.0},
             rule=rule,
@@ -337,11 +337,11 @@ def _longest_s(seen: Seen) -> float:
 def _work_of_a_message(seen: Seen, expected_s: float | None) -> float | None:
     """Evidence: what nodes say about work at their limit; else, in an overload, that they work without a pause; else,
     where they take more than they were thought to, that they can."""
-    if seen.rate_per_instance is not None:
-        return 1.0 / seen.rate_per_instance if seen.rate_per_instance > 0 else None
-    if seen.instances < 1 or seen.departure_per_s <= 0:
+    if seen.node_rate_per_s is not None:
+        return 1.0 / seen.node_rate_per_s if seen.node_rate_per_s > 0 else None
+    if seen.nodes_working < 1 or seen.departure_per_s <= 0:
         return None
-    shown_s = seen.instances / seen.departure_per_s
+    shown_s = seen.nodes_working / seen.departure_per_s
     overloaded = seen.overload and seen.waiting > seen.departure_per_s
     return shown_s if overloaded or (expected_s is not None and 1.02 * shown_s < expected_s) else None
 

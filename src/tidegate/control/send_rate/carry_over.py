@@ -21,7 +21,7 @@ def even_share(total_per_s: float, devices: int, *, default_rate_per_s: float, m
 
 def service_s(seen: Seen) -> float:
     """How long one message is in service, as far as it is known."""
-    return 1.0 / seen.rate_per_instance if seen.rate_per_instance else 0.0
+    return 1.0 / seen.node_rate_per_s if seen.node_rate_per_s else 0.0
 
 
 def queueing_delay_s(seen: Seen) -> float:

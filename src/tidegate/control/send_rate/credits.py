@@ -19,7 +19,7 @@ Clamps, each with its reason:
 * the factor at least 0.5: published; one bad delay takes at most half.
 * A at least 1: published; a small fleet recovers, too.
 * C at most N * S_default * T, the original's bound per client.
-* C at least one credit per instance, published (per core), and at least ``min_share`` of what the fleet sends by
+* C at least one credit per node, published (per core), and at least ``min_share`` of what the fleet sends by
   default: a pool below what devices are told anyway would have to climb back unseen.
 * the others are those of ``carry_over``.
 
@@ -71,7 +71,7 @@ class Credits:
         if delay_s < settings.target_delay_s:
             credits, rule = self._grown(state.credits, full, delay_s, seen.devices)
         else:
-            credits, rule = self._shrunk(state.credits, full, delay_s, seen.instances)
+            credits, rule = self._shrunk(state.credits, full, delay_s, seen.nodes_working)
         return CreditsState(credits=credits, stepped_at_s=seen.at_s), self._verdict(credits, seen, rule)
 
     def _grown(self, credits: float | None, full: float, delay_s: float, devices: int) -> tuple[float | None, str]:
@@ -82,7 +82,7 @@ class Credits:
         rule = f"{target}: C + A = {credits:,.1f} + {more:,.1f}"
         return (None, f"{rule} fills the pool") if credits + more >= full else (credits + more, rule)
 
-    def _shrunk(self, credits: float | None, full: float, delay_s: float, instances: int) -> tuple[float, str]:
+    def _shrunk(self, credits: float | None, full: float, delay_s: float, nodes_working: int) -> tuple[float, str]:
         settings = self._settings
         before = full if credits is None else min(credits, full)
         excess = (delay_s - settings.target_delay_s) / settings.target_delay_s
@@ -91,7 +91,7 @@ class Credits:
             f"delay {delay_s:.2g} s against {settings.target_delay_s:g} s: C * max(1 - beta * (d - d_t) / d_t, 0.5) = "
             f"{before:,.1f} * {factor:.3g}"
         )
-        return max(before * factor, float(instances), settings.min_share * full), rule
+        return max(before * factor, float(nodes_working), settings.min_share * full), rule
 
     def _verdict(self, credits: float | None, seen: Seen, rule: str) -> Verdict:
         if credits is None:

@@ -35,10 +35,10 @@ from tidegate.model.errors import UserError
 class Truth(msgspec.Struct, frozen=True, kw_only=True):
     """What no sensor can see: the system as it is at this very moment."""
 
-    capacity_per_s: float  # messages per second of all working instances, at the present mixture of messages
+    capacity_per_s: float  # messages per second of all working nodes, at the present mixture of messages
     devices: int
     waiting: int  # messages in the queue and in service
-    instances: int  # that work; each has one message in service
+    nodes_working: int  # that work; each has one message in service
 
 
 class OracleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,4 +96,4 @@ class Oracle:
 
 
 def _queued(truth: Truth) -> int:
-    return max(0, truth.waiting - truth.instances)
+    return max(0, truth.waiting - truth.nodes_working)

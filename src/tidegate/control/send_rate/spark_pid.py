@@ -111,6 +111,6 @@ class SparkPid:
 
 def _processing_per_s(seen: Seen) -> float | None:
     """P: at the nodes' limit, else what leaves in an overload."""
-    if seen.rate_per_instance and seen.instances > 0:
-        return seen.rate_per_instance * seen.instances
+    if seen.node_rate_per_s and seen.nodes_working > 0:
+        return seen.node_rate_per_s * seen.nodes_working
     return seen.departure_per_s if seen.overload and seen.departure_per_s > 0 else None

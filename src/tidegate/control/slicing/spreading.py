@@ -29,8 +29,8 @@ def by_number(name: str) -> tuple[int, str]:
 def bound_for(assignment: Assignment, alive: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Each living node's slices once every slice has arrived: one that is on its way counts for its taker."""
     bound: dict[str, list[int]] = {node: [] for node in alive}
-    for slice_, hold in enumerate(assignment.holds):
-        node = hold.taker if hold.taker in bound else hold.owner
+    for slice_, ownership in enumerate(assignment.ownerships):
+        node = ownership.taker if ownership.taker in bound else ownership.owner
         if node is not None and node in bound:
             bound[node].append(slice_)
     return {node: tuple(slices) for node, slices in bound.items()}

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 
-class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+class Ownership(msgspec.Struct, frozen=True, omit_defaults=True):
     """One slice's place in the assignment."""
 
     owner: str | None = None
@@ -30,79 +30,84 @@ class Change(msgspec.Struct, frozen=True):
     """One slice that changed hands or shall, and why."""
 
     slice: int
-    giver: str | None
-    taker: str | None
+    taker: str
     reason: str
 
 
 class Assignment(msgspec.Struct, frozen=True):
     """All slices; index is the slice's number."""
 
-    holds: tuple[Hold, ...]
+    ownerships: tuple[Ownership, ...] = msgspec.field(name="holds")
 
-    def owned_by(self, node: str) -> dict[int, Hold]:
-        return {slice_: hold for slice_, hold in enumerate(self.holds) if hold.owner == node}
+    def owned_by(self, node: str) -> dict[int, Ownership]:
+        return {slice_: ownership for slice_, ownership in enumerate(self.ownerships) if ownership.owner == node}
 
     def promised_to(self, node: str) -> list[int]:
         """Slices that name this node as their taker and are still somebody else's."""
         return [
-            slice_ for slice_, hold in enumerate(self.holds) if hold.taker == node and hold.owner not in (None, node)
+            slice_
+            for slice_, ownership in enumerate(self.ownerships)
+            if ownership.taker == node and ownership.owner not in (None, node)
         ]
 
-    def _with(self, changed: Mapping[int, Hold]) -> "Assignment":
-        return Assignment(tuple(changed.get(slice_, hold) for slice_, hold in enumerate(self.holds)))
+    def _with(self, changed: Mapping[int, Ownership]) -> "Assignment":
+        return Assignment(tuple(changed.get(slice_, ownership) for slice_, ownership in enumerate(self.ownerships)))
 
     def request(self, slice_: int, taker: str, alive: Collection[str]) -> "Assignment | str":
         """Name a taker for a slice, or say why not."""
-        if not 0 <= slice_ < len(self.holds):
-            return f"there is no slice {slice_}: slices are 0 to {len(self.holds) - 1}"
+        if not 0 <= slice_ < len(self.ownerships):
+            return f"there is no slice {slice_}: slices are 0 to {len(self.ownerships) - 1}"
         if taker not in alive:
             known = ", ".join(sorted(alive)) or "none"
             return f"there is no running node {taker}: running nodes are {known}"
-        hold = self.holds[slice_]
-        if hold.owner == taker:
+        ownership = self.ownerships[slice_]
+        if ownership.owner == taker:
             return f"slice {slice_} is on node {taker} already"
-        if hold.owner is None:
-            return self._with({slice_: Hold(taker, hold.epoch + 1)})
-        return self._with({slice_: msgspec.structs.replace(hold, taker=taker)})
+        if ownership.owner is None:
+            return self._with({slice_: Ownership(taker, ownership.epoch + 1)})
+        return self._with({slice_: msgspec.structs.replace(ownership, taker=taker)})
 
     def release(self, giver: str, alive: Collection[str]) -> "Assignment":
         """The giver lets go of every slice that has a taker. A taker that died meanwhile gets nothing."""
         changed = {}
-        for slice_, hold in self.owned_by(giver).items():
-            if hold.taker is not None:
-                goes = hold.taker in alive
-                changed[slice_] = Hold(hold.taker, hold.epoch + 1) if goes else Hold(giver, hold.epoch)
+        for slice_, ownership in self.owned_by(giver).items():
+            if ownership.taker is not None:
+                goes = ownership.taker in alive
+                changed[slice_] = (
+                    Ownership(ownership.taker, ownership.epoch + 1) if goes else Ownership(giver, ownership.epoch)
+                )
         return self._with(changed)
 
     def renew(self, node: str) -> "Assignment":
         """A node starts its query anew: a higher epoch shuts out whatever is left of the query before."""
         owned = self.owned_by(node)
-        return self._with({s: msgspec.structs.replace(hold, epoch=hold.epoch + 1) for s, hold in owned.items()})
+        return self._with(
+            {s: msgspec.structs.replace(ownership, epoch=ownership.epoch + 1) for s, ownership in owned.items()}
+        )
 
     def vacate(self, node: str) -> "Assignment":
         """A node leaves in good order: its slices go to their named takers, or become free."""
         owned = self.owned_by(node)
-        return self._with({s: Hold(hold.taker, hold.epoch + 1) for s, hold in owned.items()})
+        return self._with({s: Ownership(ownership.taker, ownership.epoch + 1) for s, ownership in owned.items()})
 
     def adopt(self, alive: Collection[str]) -> tuple["Assignment", tuple[Change, ...]]:
         """Give slices that are free, or whose owner is dead, to the living nodes that have the fewest."""
         if not alive:
             return self, ()
         burden = {node: len(self.owned_by(node)) for node in sorted(alive)}
-        changed: dict[int, Hold] = {}
+        changed: dict[int, Ownership] = {}
         changes = []
-        for slice_, hold in enumerate(self.holds):
-            if hold.owner in burden:
+        for slice_, ownership in enumerate(self.ownerships):
+            if ownership.owner in burden:
                 continue
-            named = hold.taker if hold.taker in burden else None
+            named = ownership.taker if ownership.taker in burden else None
             taker = named or min(burden, key=lambda node: (burden[node], node))
             burden[taker] += 1
-            changed[slice_] = Hold(taker, hold.epoch + 1)
-            reason = "the slice was free" if hold.owner is None else f"the lease of {hold.owner} has run out"
-            changes.append(Change(slice_, hold.owner, taker, reason))
+            changed[slice_] = Ownership(taker, ownership.epoch + 1)
+            reason = "the slice was free" if ownership.owner is None else f"the lease of {ownership.owner} has run out"
+            changes.append(Change(slice_, taker, reason))
         return self._with(changed), tuple(changes)
 
 
 def all_free(slices: int) -> Assignment:
-    return Assignment(tuple(Hold() for _ in range(slices)))
+    return Assignment(tuple(Ownership() for _ in range(slices)))

@@ -72,7 +72,7 @@ class Supervisor:
         self.wake()
 
     def drain(self) -> None:
-        """Send all clients away at a pace, then end. Another instance may take the ports meanwhile."""
+        """Send all clients away at a pace, then end. Another gateway may take the ports meanwhile."""
         if self._ends:
             return
         self._ends = True

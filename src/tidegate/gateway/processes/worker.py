@@ -107,7 +107,7 @@ class Worker:
                         server.close()
 
     def _leave_doors(self) -> None:
-        """Whoever keeps them now need not share them: an instance that ends must not hold the port."""
+        """Whoever keeps them now need not share them: a gateway that ends must not hold the port."""
         for servers in self._adopted.values():
             for server in servers:
                 server.close()

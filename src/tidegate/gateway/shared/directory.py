@@ -5,7 +5,7 @@ that is, and nobody gets new credits by connecting again. Looked at when a clien
 
 A table in sets of up to 16 entries; a client's digest says which set is its own. Where that is full the client that
 was not seen for the longest time is forgotten, of those that are not connected if there are any. The digest is keyed
-with a secret of the instance, so that nobody can choose identifiers that push others out.
+with a secret of the gateway, so that nobody can choose identifiers that push others out.
 
 An entry without its key counts as empty. It is written without the key, which comes last: a process that dies in
 between leaves an empty entry, not a wrong one.

@@ -9,7 +9,7 @@ import zlib
 
 from tidegate.gateway.shared.reasons import REASONS
 
-BROKERS_MAX = 256  # different names of brokers in an instance's life; what comes later shares the last place
+BROKERS_MAX = 256  # different names of brokers in a gateway's life; what comes later shares the last place
 CLASSES_MAX = 16
 _CLASSES = CLASSES_MAX + 1  # the last is for topics that no class asks for
 

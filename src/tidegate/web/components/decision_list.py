@@ -34,13 +34,13 @@ class DecisionList:
 
 
 def decision_html(decision: Decision) -> str:
-    """One line for everybody; behind it the readings, the rule and what was not done. The browser fills in its time."""
+    """One line; behind it the measurements, the rule and what was not done. The browser fills in its time."""
     word = phase_word(decision.phase) + ("" if decision.acted else ", not acted")
     reason = decision.action.reason
-    readings = ", ".join(f"{name} = {value:,.4g}" for name, value in reason.readings.items())
+    measurements = ", ".join(f"{name} = {value:,.4g}" for name, value in reason.measurements.items())
     arguments = ", ".join(f"{name} = {_short(value)}" for name, value in decision.action.arguments.items())
     parts = (
-        ("Readings", readings),
+        ("Measurements", measurements),
         ("Rule", reason.rule),
         ("Not taken", reason.rejected),
         ("Action", f"{decision.action.kind}: {arguments}"),

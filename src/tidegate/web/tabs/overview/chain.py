@@ -16,7 +16,7 @@ def stations(view: View, rates: PublishRates) -> tuple[Station, ...]:
         _gateway(chain.gateways, rates),
         _brokers(chain.brokers, now),
         _spark(chain.nodes, now),
-        _tables(now, sum(node.rows for node in chain.nodes) if chain.nodes else None),
+        _tables(now, _rows(chain.nodes)),
     )
 
 
@@ -64,9 +64,14 @@ def _spark(nodes: tuple[NodeState, ...], now: Sample | None) -> Station:
     alarms = tuple(
         f"{node.name}: {node.problem or 'does not answer'}" for node in nodes if node.problem or not node.alive
     )
-    wanted = now.instances_wanted if now else None
-    wanting = f", {wanted} wanted" if wanted is not None and wanted != len(nodes) else ""
+    wanted = now.nodes_wanted if now else None
+    wanting = f", {wanted} wanted" if wanted is not None and wanted != alive else ""
     return Station(name="Spark", value=rate, detail=f"{alive} of {len(nodes)} nodes alive{wanting}", alarms=alarms)
+
+
+def _rows(nodes: tuple[NodeState, ...]) -> int | None:
+    """What the nodes that live have committed; None where none of them can say."""
+    return sum(node.rows for node in nodes if node.alive) if any(node.alive for node in nodes) else None
 
 
 def _tables(now: Sample | None, rows: int | None) -> Station:

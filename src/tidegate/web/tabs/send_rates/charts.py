@@ -116,13 +116,13 @@ def _label(names: str, interval_s: float, *, is_told: bool) -> str:
 
 def _even_above(shown: Sequence[Sample]) -> float:
     """The axis counts nodes: its middle is a whole number, too."""
-    most = max((max(sample.instances, sample.instances_wanted or 0) for sample in shown), default=0)
+    most = max((max(sample.nodes_working, sample.nodes_wanted or 0) for sample in shown), default=0)
     return 2.0 * (most // 2 + 1)
 
 
 def _nodes(shown: Sequence[Sample], *, is_shadow: bool) -> tuple[ChartLine, ...]:
     word = named("would be" if is_shadow else "wanted")
     return (
-        *line("working", "ink", shown, lambda s: s.instances, named("working"), stepped=True),
-        *line("wanted", "tide", shown, lambda s: s.instances_wanted, word, dashed=True, stepped=True),
+        *line("working", "ink", shown, lambda s: s.nodes_working, named("working"), stepped=True),
+        *line("wanted", "tide", shown, lambda s: s.nodes_wanted, word, dashed=True, stepped=True),
     )

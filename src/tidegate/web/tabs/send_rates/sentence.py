@@ -43,9 +43,9 @@ def _why_not(view: View) -> str:
 
 
 def _nodes(now: Sample, asked: Asked) -> str:
-    wanted = now.instances_wanted
-    if wanted is None or wanted == now.instances:
+    wanted = now.nodes_wanted
+    if wanted is None or wanted == now.nodes_working:
         return ""
-    work = "1 processing node works" if now.instances == 1 else f"{now.instances} processing nodes work"
+    work = "1 processing node works" if now.nodes_working == 1 else f"{now.nodes_working} processing nodes work"
     verb = ("is" if wanted == 1 else "are") if asked.is_told else "would be"
     return f"{work}, {wanted} {verb} wanted"

@@ -81,6 +81,6 @@ def values(view: View) -> Table:
 
 
 def nodes(now: Sample, asked: Asked) -> str:
-    if now.instances_wanted is None:
-        return f"{now.instances} working"
-    return f"{now.instances} working, {now.instances_wanted} {'' if asked.is_told else 'would be '}wanted"
+    if now.nodes_wanted is None:
+        return f"{now.nodes_working} working"
+    return f"{now.nodes_working} working, {now.nodes_wanted} {'' if asked.is_told else 'would be '}wanted"

@@ -40,7 +40,7 @@ class Flow(msgspec.Struct, frozen=True, array_like=True):
     per_s: dict[str, float]
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+class FleetDemand(msgspec.Struct, frozen=True, kw_only=True):
     classes: dict[str, Listeners] = {}
     trail: tuple[Flow, ...] = ()
 
@@ -51,7 +51,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         told: Mapping[str, float],
         passed_s: float,
         driven: AbstractSet[str],
-    ) -> "Fleet":
+    ) -> "FleetDemand":
         """``own_rates`` is what a device of each class sends before more is known, ``told`` the rate in force;
         ``driven`` classes are event-driven."""
         arrivals, classes = arrivals_per_s(seen), {}
@@ -62,9 +62,9 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
             expected = self._expected_per_s(name, seen.measured_at_s)
             one = _corrected(one, arrivals.get(name, 0.0), expected, passed_s)
             classes[name] = msgspec.structs.replace(one, surplus_per_s=0.0) if name in driven else one
-        return Fleet(classes=classes, trail=self.trail)
+        return FleetDemand(classes=classes, trail=self.trail)
 
-    def noted(self, at_s: float, work: Work, costs: Mapping[str, float]) -> "Fleet":
+    def noted(self, at_s: float, work: Work, costs: Mapping[str, float]) -> "FleetDemand":
         """With what it says of now at the end of its trail."""
         sends = {name: one.sends_per_s() for name, one in self.classes.items()}
         flow = Flow(at_s, sum(rate * work.of(name, costs) for name, rate in sends.items()), sends)
@@ -74,7 +74,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def demand_per_s(self) -> dict[str, float]:
         return {name: one.wants_per_s() for name, one in self.classes.items()}
 
-    def backlog_now(self, backlog: float, measured_at_s: float, instances: int) -> float:
+    def backlog_now(self, backlog: float, measured_at_s: float, nodes_working: int) -> float:
         """Seconds of work that wait, carried from when they were measured to now by what the model says arrived."""
         if not self.trail:
             return backlog
@@ -83,7 +83,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         at_s = measured_at_s
         for point in self.trail:
             if point.at_s > measured_at_s:
-                backlog = max(0.0, backlog + (flow - instances) * (point.at_s - at_s))
+                backlog = max(0.0, backlog + (flow - nodes_working) * (point.at_s - at_s))
                 at_s, flow = point.at_s, point.work
         return backlog
 

@@ -1,31 +1,31 @@
-"""How many instances there are: some work, some start, and one that is no longer wanted ends its message first."""
+"""How many nodes there are: some work, some start, and one that is no longer wanted ends its message first."""
 
 import heapq
 from collections.abc import Callable, Iterator
 
 import simpy
 
-from tidegate.sim.messages import Message
+from tidegate.sim.messages import SimulatedMessage
 from tidegate.sim.scenario import Service
 from tidegate.sim.timeline import Timeline
 
 
-class Instance:
-    """One instance since it began to work. Numbers are never used twice, so counters never begin anew."""
+class SimulatedNode:
+    """One node since it began to work. Numbers are never used twice, so counters never begin anew."""
 
     __slots__ = ("begun_s", "busy_s", "message", "number", "served", "served_at_s", "stopping")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.message: Message | None = None
+        self.message: SimulatedMessage | None = None
         self.begun_s = self.busy_s = self.served_at_s = 0.0
         self.served = 0
         self.stopping = False
 
-    def begin(self, message: Message, now_s: float) -> None:
+    def begin(self, message: SimulatedMessage, now_s: float) -> None:
         self.message, self.begun_s = message, now_s
 
-    def end(self, now_s: float) -> Message:
+    def end(self, now_s: float) -> SimulatedMessage:
         message = self.message
         assert message is not None
         self.message = None
@@ -34,19 +34,21 @@ class Instance:
         return message
 
 
-class Instances:
-    """``on_free`` hears of each instance that may take a message, and hands it back with ``rest`` where none waits."""
+class SimulatedNodes:
+    """``on_free`` hears of each node that may take a message, and hands it back with ``rest`` where none waits."""
 
-    def __init__(self, timeline: Timeline, settings: Service, count: int, on_free: Callable[[Instance], None]) -> None:
+    def __init__(
+        self, timeline: Timeline, settings: Service, count: int, on_free: Callable[[SimulatedNode], None]
+    ) -> None:
         self._timeline, self._settings, self._on_free = timeline, settings, on_free
-        self._all: dict[int, Instance] = {number: Instance(number) for number in range(1, count + 1)}
-        self._idle = list(self._all)  # a heap: the instance that has been there longest takes the next message
+        self._all: dict[int, SimulatedNode] = {number: SimulatedNode(number) for number in range(1, count + 1)}
+        self._idle = list(self._all)  # a heap: the node that has been there longest takes the next message
         self._starting: dict[simpy.Event, int] = {}
         self._stopping = 0
         self._number = count
         self._seconds = self._counted_s = 0.0
 
-    def __iter__(self) -> Iterator[Instance]:
+    def __iter__(self) -> Iterator[SimulatedNode]:
         """Those that work, also for the last time."""
         return iter(self._all.values())
 
@@ -64,38 +66,38 @@ class Instances:
         return len(self._starting)
 
     def seconds(self, now_s: float) -> float:
-        """Instance-seconds so far, from the wish for an instance to its end."""
+        """Node-seconds so far, from the wish for a node to its end."""
         self._seconds += (now_s - self._counted_s) * (len(self._all) + len(self._starting))
         self._counted_s = now_s
         return self._seconds
 
     def scale(self, wanted: int) -> None:
-        """Start or stop instances until so many are there or on their way, within the service's bounds."""
+        """Start or stop nodes until so many are there or on their way, within the service's bounds."""
         self.seconds(self._timeline.now_s)
-        wanted = min(max(wanted, self._settings.instances_min), self._settings.instances_max)
+        wanted = min(max(wanted, self._settings.nodes_min), self._settings.nodes_max)
         while self.working + self.starting < wanted:
             self._add_one()
         while self.working + self.starting > wanted:
             self._remove_one()
 
-    def take_idle(self) -> Instance | None:
+    def take_idle(self) -> SimulatedNode | None:
         return self._all[heapq.heappop(self._idle)] if self._idle else None
 
-    def rest(self, instance: Instance) -> None:
-        heapq.heappush(self._idle, instance.number)
+    def rest(self, node: SimulatedNode) -> None:
+        heapq.heappush(self._idle, node.number)
 
-    def free(self, instance: Instance) -> None:
+    def free(self, node: SimulatedNode) -> None:
         """Its message is done: it stops where it is no longer wanted, and else takes the next one."""
-        if instance.stopping:
+        if node.stopping:
             self.seconds(self._timeline.now_s)
             self._stopping -= 1
-            del self._all[instance.number]
+            del self._all[node.number]
         else:
-            self._on_free(instance)
+            self._on_free(node)
 
     def _add_one(self) -> None:
-        """An instance that was about to stop goes on; else a new one starts."""
-        kept = next((instance for instance in self._all.values() if instance.stopping), None)
+        """A node that was about to stop goes on; else a new one starts."""
+        kept = next((node for node in self._all.values() if node.stopping), None)
         if kept is not None:
             kept.stopping = False
             self._stopping -= 1
@@ -107,7 +109,7 @@ class Instances:
     def _started(self, event: simpy.Event) -> None:
         number = self._starting.pop(event, None)
         if number is not None:
-            self._all[number] = Instance(number)
+            self._all[number] = SimulatedNode(number)
             self._on_free(self._all[number])
 
     def _remove_one(self) -> None:

@@ -31,22 +31,20 @@ _T95 = (
 )
 
 
-class Spread(msgspec.Struct, frozen=True):
+class MeanInterval(msgspec.Struct, frozen=True):
     """``half`` is half the width of the 95 % interval of the mean; 0 for a single value."""
 
     mean: float
     half: float
-    low: float
-    high: float
 
 
-def spread(values: Sequence[float]) -> Spread:
+def mean_interval(values: Sequence[float]) -> MeanInterval:
     mean = statistics.fmean(values)
     if len(values) < 2:
-        return Spread(mean, 0.0, mean, mean)
+        return MeanInterval(mean, 0.0)
     quantile = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else 1.96
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    return Spread(mean, half, min(values), max(values))
+    return MeanInterval(mean, half)
 
 
 def grouped(rows: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], Any]) -> dict[Any, list[dict[str, Any]]]:
