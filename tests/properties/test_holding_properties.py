@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.holding import Hold
 
@@ -20,7 +20,7 @@ steps = st.lists(
 
 
 def hold(most: float = 20.0, per_s: float = 10.0) -> Hold:
-    return Hold(Credits(most, per_s, 0.0), bytes_max=50, hold_s_max=1e9)
+    return Hold(ClientCredits(most, per_s, 0.0), bytes_max=50, hold_s_max=1e9)
 
 
 def drain(one: Hold, now_s: float) -> tuple[list[bytes], float]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import BURST, TOLERANCE, Credits, cost_of
+from tidegate.control.limiting.credits import BURST, TOLERANCE, ClientCredits, cost_of
 from tidegate.control.limiting.token_bucket import ROUNDING, TokenBucket
 from tidegate.devices.pacing import Pacing
 from tidegate.loop.planner import LIFETIME_INTERVALS
@@ -96,7 +96,7 @@ def test_credits_are_never_more_than_they_were_and_came(
     steps: list[tuple[float, int, int, str | float | None, int]],
 ) -> None:
     """On any clock, at any levels and limits: what passes was there, and the state is always a number."""
-    credits, now_s, latest_s, spent = Credits(100.0, 50.0, 0.0), 0.0, 0.0, 0.0
+    credits, now_s, latest_s, spent = ClientCredits(100.0, 50.0, 0.0), 0.0, 0.0, 0.0
     for step_s, publishes, size, limit, level in steps:
         now_s = max(0.0, now_s + step_s)
         latest_s = max(latest_s, now_s)
@@ -151,7 +151,7 @@ def test_a_device_that_follows_advice_never_notices(
 ) -> None:
     """The rate that it is told is enforced, and no message of it has to wait: whatever is advised when, and however
     late its messages are now and then. It hears advice with the acknowledgement of its own message."""
-    pacing, credits = Pacing(default_s, random.Random(seed)), Credits(50_000.0, 10_000.0, 0.0)
+    pacing, credits = Pacing(default_s, random.Random(seed)), ClientCredits(50_000.0, 10_000.0, 0.0)
     changes, said = enforced(documents), None
     now_s = began_s
     for number in range(120):
@@ -170,7 +170,7 @@ def test_a_device_that_follows_advice_never_notices(
 @given(st.floats(0.01, 10.0), st.lists(st.floats(0.2, 1.0), max_size=20))
 def test_one_that_does_not_listen_gets_its_share_and_little_more(rate_per_s: float, cuts: list[float]) -> None:
     """It tries all the time; a rate that falls gives it a message per halving more."""
-    credits, now_s, passed, share = Credits(50_000.0, 10_000.0, 0.0), 0.0, 0, 0.0
+    credits, now_s, passed, share = ClientCredits(50_000.0, 10_000.0, 0.0), 0.0, 0, 0.0
     lowest = rate_per_s
     for cut in [1.0, *cuts]:
         lowest *= cut

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.advised import UNANSWERED_MAX
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
@@ -43,7 +43,7 @@ class Held:
         self.advice = AdviceInForce(self.clock)
         self.counters = Counters()
         passing = Passing(
-            Hold(Credits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0),
+            Hold(ClientCredits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0),
             TopicRules(DEFAULT_CLASSES),
             Classes(DEFAULT_CLASSES, self.counters),
             self.advice,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tidegate.control.limiting.credits import BURST, TOLERANCE, Credits
+from tidegate.control.limiting.credits import BURST, TOLERANCE, ClientCredits
 from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.holding import DOUBLE_S, Hold
 
 
 def hold(rate_per_s: float | None = None, *, keep_alive_s: float = 0.0, most: float = 1e6, per_s: float = 1e6) -> Hold:
     """Held to a rate where one is given; the turns that a client has to begin with are used up at 0 s."""
-    one = Hold(Credits(most, per_s, 0.0), bytes_max=100, hold_s_max=30.0, keep_alive_s=keep_alive_s)
+    one = Hold(ClientCredits(most, per_s, 0.0), bytes_max=100, hold_s_max=30.0, keep_alive_s=keep_alive_s)
     if rate_per_s is not None:
         one.limit(rate_per_s / TOLERANCE, 0.0)
         assert one.passes(int(BURST), BURST, 0.0)

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from tidegate.gateway.connection.flow import BrokerFlow, DeviceFlow
-from tidegate.gateway.connection.opening import Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
 from tidegate.gateway.connection.session import Session
 from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.dialling import Dialled, dial_any
@@ -47,7 +47,7 @@ class DeviceSide(asyncio.Protocol):
 
     def __init__(self, gate: "Gate") -> None:
         self.side: BrokerSide | None = None  # once a broker has answered
-        self.connect: Connect | None = None
+        self.connect: ConnectSummary | None = None
         self.client_id = ""
         self.transport: asyncio.Transport | None = None
         self.translation: Translation | None = None
@@ -189,7 +189,7 @@ class DeviceSide(asyncio.Protocol):
                 self._gate.counters.drop("larger than the client takes", self.translation.dropped)
             self._gate.forget(self, self.dialled)
 
-    def says_the_same(self, connect: Connect) -> bool:
+    def says_the_same(self, connect: ConnectSummary) -> bool:
         """Whether somebody else has this one's credentials."""
         return self.connect is not None and self.connect.credentials == connect.credentials
 
@@ -292,7 +292,7 @@ class DeviceSide(asyncio.Protocol):
             return
         self._flow = DeviceFlow(self, session, side.transport.write)
         if self.translation is None:
-            # A door with layers calls this side; without any the event loop calls the flow itself.
+            # A listener with layers calls this side; without any the event loop calls the flow itself.
             sockets.hand_over(self.transport, self, self._flow)
             sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
         if not self._writable:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate.control.limiting.credits import LEVEL_MAX, Credits
+from tidegate.control.limiting.credits import LEVEL_MAX, ClientCredits
 from tidegate.gateway.admitting import Admitting
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
-from tidegate.gateway.connection.opening import Connect
+from tidegate.gateway.connection.opening import ConnectSummary
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
 from tidegate.gateway.device_side import GIVE_WAY_S, DeviceSide
@@ -139,7 +139,7 @@ class Gate:
                 left_at_s=now_s,
             )
 
-    async def make_way(self, connect: Connect) -> Known | None:
+    async def make_way(self, connect: ConnectSummary) -> Known | None:
         """What is known of a client, once its old connection has ended.
 
         A client that is still connected, here or on another process, connects again: that one ends first. A
@@ -201,9 +201,9 @@ class Gate:
 
     # -- what a connection needs
 
-    def session(self, connect: Connect, known: Known | None, *, translated: bool = False) -> Session:
+    def session(self, connect: ConnectSummary, known: Known | None, *, translated: bool = False) -> Session:
         now_s, settings = time.monotonic(), self.settings
-        credits_now = Credits(
+        credits_now = ClientCredits(
             settings.client_credits_max,
             settings.client_credits_per_s,
             now_s,
@@ -241,14 +241,16 @@ class Gate:
             packet_bytes_max=connect.packet_bytes_max,
         )
 
-    def _credits_left(self, connect: Connect, known: Known | None, now_s: float) -> tuple[float, float, float] | None:
+    def _credits_left(
+        self, connect: ConnectSummary, known: Known | None, now_s: float
+    ) -> tuple[float, float, float] | None:
         """What the client has left: of its connection that is still here, else of its last one."""
         before = self._by_client.get(self.router.digest(connect.client_id)) if known is not None else None
         if before is not None and before.dialled is not None and before.says_the_same(connect):
             return before.dialled.session.passing.hold.credits.state(now_s)
         return known.credits if known is not None else None
 
-    def keep_alive_of(self, connect: Connect, session: Session) -> float:
+    def keep_alive_of(self, connect: ConnectSummary, session: Session) -> float:
         """How long the device may be silent, as far as anybody said; who says nothing gets the longest."""
         said_s = connect.keep_alive_s if session.keep_alive_s is None else session.keep_alive_s
         return float(min(said_s or self.settings.keep_alive_s_max, self.settings.keep_alive_s_max))
@@ -308,5 +310,5 @@ class Gate:
         )
 
 
-def _version_name(connect: Connect, dialled: Dialled) -> str:
+def _version_name(connect: ConnectSummary, dialled: Dialled) -> str:
     return _VERSION_NAMES[connect.version] if dialled.translation is None else "5 on 3.1.1"

@@ -45,7 +45,7 @@ def refill_share(level: int) -> float:
     return float(100.0 ** (-min(max(level, 0), LEVEL_MAX) / LEVEL_MAX))
 
 
-class Credits:
+class ClientCredits:
     """Of one client. ``state`` is what an earlier connection of the same client left behind."""
 
     __slots__ = (

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tidegate.control.limiting.credits import BURST, Credits
+from tidegate.control.limiting.credits import BURST, ClientCredits
 from tidegate.control.limiting.token_bucket import Bucket
 
 DOUBLE_S = 3.0
@@ -47,7 +47,7 @@ class Hold:
         "held_total", "is_full", "reason", "waiting", "waiting_bytes"
     )  # fmt: skip
 
-    def __init__(self, credits: Credits, *, bytes_max: int, hold_s_max: float, keep_alive_s: float = 0.0) -> None:
+    def __init__(self, credits: ClientCredits, *, bytes_max: int, hold_s_max: float, keep_alive_s: float = 0.0) -> None:
         self.credits = credits
         self._bytes_max = bytes_max
         self._seconds_max = min(hold_s_max, keep_alive_s / 2) if keep_alive_s > 0 else hold_s_max

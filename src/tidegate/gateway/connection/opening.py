@@ -11,8 +11,7 @@ import msgspec
 
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import properties, violations
-from tidegate.mqtt.connect import Connect as ConnectPacket
-from tidegate.mqtt.connect import parse_connect, version_of
+from tidegate.mqtt.connect import Connect, parse_connect, version_of
 from tidegate.mqtt.encoding import encode
 from tidegate.mqtt.frames import frame_size
 from tidegate.mqtt.kinds import CONNECT, Connack
@@ -33,7 +32,7 @@ _CODES_BEFORE_5 = {
 _OWN_REASONS = ("unknown protocol", "no client identifier", "too many properties")
 
 
-class Connect(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Who is connected, for as long as it is: without its credentials, but for a digest that tells whether two
     connections say the same. What only MQTT 5 says has the value here that silence about it means.
     """
@@ -52,7 +51,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
     authenticates: bool = False  # by a method of its own, with AUTH packets
 
     def __repr__(self) -> str:
-        return f"Connect(version={self.version}, client_id={self.client_id!r}, clean={self.clean})"
+        return f"ConnectSummary(version={self.version}, client_id={self.client_id!r}, clean={self.clean})"
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -65,8 +64,8 @@ class Refusal(msgspec.Struct, frozen=True):
 class Opened(msgspec.Struct, frozen=True):
     """CONNECT is complete: what stays known of it, all that it says, its bytes, and what came behind it."""
 
-    connect: Connect
-    said: ConnectPacket
+    connect: ConnectSummary
+    said: Connect
     packet: bytes
     rest: bytes
 
@@ -101,7 +100,7 @@ class Opening:
         return said if isinstance(said, Refusal) else Opened(_known(said), said, packet, rest)
 
 
-def _judge(body: bytes, properties_max: int) -> ConnectPacket | Refusal:
+def _judge(body: bytes, properties_max: int) -> Connect | Refusal:
     try:
         said = parse_connect(body, properties_max)
     except Violation as violation:
@@ -129,10 +128,10 @@ def _refuse(body: bytes, code: int, reason: str) -> Refusal:
     return Refusal(reason, connack_refusing(min(level, 5), code) if is_mqtt else b"")
 
 
-def _known(said: ConnectPacket) -> Connect:
+def _known(said: Connect) -> ConnectSummary:
     said_by_5 = said.properties
     forever_before_5 = said.version < 5 and not said.clean
-    return Connect(
+    return ConnectSummary(
         version=said.version,
         client_id=said.client_id.decode(),
         clean=said.clean,
@@ -148,7 +147,7 @@ def _known(said: ConnectPacket) -> Connect:
     )
 
 
-def _digest(said: ConnectPacket) -> bytes:
+def _digest(said: Connect) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     method, data = (
         said.properties.values.get(identifier)

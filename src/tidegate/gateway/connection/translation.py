@@ -28,7 +28,7 @@ from tidegate.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.mqtt.rules import Side, check_content
+from tidegate.mqtt.rules import Sender, check_content
 from tidegate.mqtt.violations import PACKET_TOO_LARGE, Violation, protocol_error
 
 ADVICE_PROPERTY = b"tidegate-advice"
@@ -148,7 +148,7 @@ class Translation:
         if first == packets.PINGREQ:
             return packet
         parsed = parse(first, body, 5, properties_max=self._limits.properties_max)
-        check_content(parsed, Side.DEVICE)
+        check_content(parsed, Sender.DEVICE)
         match parsed:
             case Publish():
                 return self._publish_up(parsed)

@@ -26,7 +26,7 @@ _HEADER = struct.Struct(f"<QQQQQ{_SECRET_BYTES}s")
 class Shared:
     """``rows`` has one row per process; ``gone`` is the row of those that are not there any more.
 
-    ``unattended`` says which doors have nobody behind them: who starts the processes writes it, the others look.
+    ``unattended`` says which listener sets no process keeps: the supervisor writes it, the processes read it.
     """
 
     def __init__(self, fd: int) -> None:
@@ -44,8 +44,8 @@ class Shared:
         )
         every = [Row(rows[at : at + layout.ROW_BYTES]) for at in range(0, len(rows), layout.ROW_BYTES)]
         self.rows, self.gone = every[:-1], every[-1]
-        doors_end = layout.DOORS_AT + layout.DOORS_MAX * layout.CELL_BYTES
-        self.unattended = self._memory[layout.DOORS_AT : doors_end].cast("q")
+        sets_end = layout.LISTENER_SETS_AT + layout.LISTENER_SETS_MAX * layout.CELL_BYTES
+        self.unattended = self._memory[layout.LISTENER_SETS_AT : sets_end].cast("q")
         self.directory = Directory(
             clients,
             ways=ways,
