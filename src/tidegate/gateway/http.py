@@ -11,9 +11,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
-from tidegate.devices.acknowledgements import check_device
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.ingest import Ingest
+from tidegate.model.devices import check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
 
