@@ -290,7 +290,7 @@ class DeviceSide(asyncio.Protocol):
         if side.transport is None or side.transport.is_closing() or self.transport is None:
             self.close()
             return
-        self._flow = DeviceFlow(self, session, side.transport.write)
+        self._flow = DeviceFlow(self, session, side.transport.write, time.monotonic)
         if self.translation is None:
             # A listener with layers calls this side; without any the event loop calls the flow itself.
             sockets.hand_over(self.transport, self, self._flow)
