@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tidegate.control.limiting.credits import BURST, ClientCredits
-from tidegate.control.limiting.token_bucket import Bucket
+from tidegate.control.limiting.token_bucket import TokenBucket
 
 DOUBLE_S = 3.0
 _CONTROL: Final = -1  # in place of a QoS
@@ -34,7 +34,7 @@ class _Held(NamedTuple):
     qos: int
     cost: float
     since_s: float
-    buckets: Sequence[Bucket] = ()
+    buckets: Sequence[TokenBucket] = ()
     expires_s: float = math.inf
 
 
@@ -66,15 +66,15 @@ class Hold:
         """Whether so many publishes may go on as they came, all of them: nothing waits, and they are paid for."""
         return not self._queue and self.credits.take(publishes, cost, now_s)
 
-    def passes_limits(self, cost: float, now_s: float, buckets: Sequence[Bucket]) -> bool:
-        """The same for one publish on topics with limits of their own."""
-        if self._queue or not self.credits.take(1, cost, now_s):
+    def passes_limits(self, publishes: int, cost: float, now_s: float, buckets: Sequence[TokenBucket]) -> bool:
+        """The same on topics with limits of their own. What does not pass takes nothing from anybody."""
+        if self._queue or not self.credits.take(publishes, cost, now_s):
             return False
         for place, bucket in enumerate(buckets):
-            if not bucket.take(1, now_s):
+            if not bucket.take(publishes, now_s):
                 for taken in buckets[:place]:
-                    taken.give_back(1)
-                self.credits.give_back(1, cost)
+                    taken.give_back(publishes)
+                self.credits.give_back(publishes, cost)
                 return False
         return True
 
@@ -85,7 +85,7 @@ class Hold:
         qos: int,
         cost: float,
         now_s: float,
-        buckets: Sequence[Bucket] = (),
+        buckets: Sequence[TokenBucket] = (),
         expires_s: float | None = None,
     ) -> None:
         """A publish that did not pass. At ``expires_s`` it is worth nothing any more."""
@@ -186,7 +186,7 @@ class Hold:
             self._granted_s = self._reserve(head.buckets, first_s, now_s) if head.buckets else now_s
         return self._granted_s <= now_s
 
-    def _reserve(self, buckets: Sequence[Bucket], first_s: float, now_s: float) -> float:
+    def _reserve(self, buckets: Sequence[TokenBucket], first_s: float, now_s: float) -> float:
         """As of the moment it became the first: a timer that was late must not cost the client its rate."""
         places_s = [bucket.reserve(1, first_s) for bucket in buckets]
         granted_s = max(places_s)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from tidegate.control.limiting.credits import cost_of
-from tidegate.control.limiting.token_bucket import Bucket
+from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.shared.classes import Classes
@@ -30,7 +30,9 @@ _QOS = 0x06
 class TopicRules:
     """What the operator said about topics: limits, and what is never delayed."""
 
-    def __init__(self, classes: Sequence[DeviceClass], limits: Sequence[tuple[Sequence[str], Bucket]] = ()) -> None:
+    def __init__(
+        self, classes: Sequence[DeviceClass], limits: Sequence[tuple[Sequence[str], TokenBucket]] = ()
+    ) -> None:
         self.has_limits = bool(limits)
         self._limits = [(_either(topics), bucket) for topics, bucket in limits]
         self._classes = [(_either(one.topics), one.never_delay) for one in classes if one.topics]
@@ -39,7 +41,7 @@ class TopicRules:
         self.buckets = lru_cache(_TOPICS_REMEMBERED)(self._buckets)
         self.never_waits = lru_cache(_TOPICS_REMEMBERED)(self._never_waits)
 
-    def _buckets(self, topic: bytes) -> tuple[Bucket, ...]:
+    def _buckets(self, topic: bytes) -> tuple[TokenBucket, ...]:
         """Every limit that the topic falls under."""
         return tuple(bucket for pattern, bucket in self._limits if pattern.fullmatch(topic))
 
@@ -80,7 +82,7 @@ class Passing:
         self._revision = 0  # of the advice whose rate is enforced
         self._expires_s: dict[int, float] = {}  # of what waits, by the identity of its packet
         self._topic = b""
-        self._buckets: Sequence[Bucket] = ()
+        self._buckets: Sequence[TokenBucket] = ()
         # An alias stands for a topic that was said once: where topics matter, every publish has to be looked at.
         self._looks_at_topics = version == 5 and rules.matter
         self._aliases: dict[int, bytes] = {}
@@ -105,20 +107,9 @@ class Passing:
                 return False
             if scanner.topic != self._topic:
                 self._topic, self._buckets = scanner.topic, self._rules.buckets(scanner.topic)
-            return self._passes_limits(publishes, scanner.cost, now_s)
+            return self.hold.passes_limits(publishes, scanner.cost, now_s, self._buckets)
         # Nothing waits, or the session would not ask.
         return self.hold.credits.take(publishes, scanner.cost, now_s)
-
-    def _passes_limits(self, publishes: int, cost: int, now_s: float) -> bool:
-        if not self.hold.passes(publishes, cost, now_s):
-            return False
-        for place, bucket in enumerate(self._buckets):
-            if not bucket.take(publishes, now_s):
-                for taken in self._buckets[:place]:
-                    taken.give_back(publishes)
-                self.hold.credits.give_back(publishes, cost)
-                return False
-        return True
 
     def publish(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart: what goes on of it now, which may be nothing."""
@@ -130,7 +121,7 @@ class Passing:
         if self._rules.never_waits(topic):
             return packet
         cost, buckets = cost_of(len(packet)), self._rules.buckets(topic)
-        if hold.passes_limits(cost, now_s, buckets):
+        if hold.passes_limits(1, cost, now_s, buckets):
             return packet
         qos = (packet[0] & _QOS) >> 1
         found = _parsed(packet, body) if self._version == 5 else None

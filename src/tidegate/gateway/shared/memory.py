@@ -10,9 +10,9 @@ import os
 import secrets
 import struct
 
+from tidegate.control.limiting.token_bucket import FULL, TokenBucket
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import BrokerLoads
-from tidegate.gateway.shared.bucket import FULL, SharedBucket
 from tidegate.gateway.shared.directory import Directory
 from tidegate.gateway.shared.locks import ByteLock, MemoryFile
 from tidegate.gateway.shared.row import Row
@@ -88,8 +88,9 @@ class Shared:
         """The connections to brokers, as the process in this slot counts them."""
         return BrokerLoads(self._brokers, self._lock(layout.BROKERS_LOCK), self.rows, self.rows[slot])
 
-    def bucket(self, number: int, *, rate_per_s: float, burst: float, name: str = "") -> SharedBucket:
-        return SharedBucket(
+    def bucket(self, number: int, *, rate_per_s: float, burst: float, name: str = "") -> TokenBucket:
+        """A bucket that all processes draw from, as this one sees it."""
+        return TokenBucket(
             self._cell(number),
             self._lock(layout.BUCKET_LOCK + number),
             rate_per_s=rate_per_s,
