@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from tidegate.mqtt import packets, properties
+from tidegate.mqtt.fields import encode_frame
 from tidegate.mqtt.frames import FrameScanner
 from tidegate.mqtt.packets import PACKET_KINDS, Disconnect, Packet, Publish
 from tidegate.mqtt.properties import Properties
@@ -86,7 +87,7 @@ def example(kind: int, version: int) -> bytes:
         packets.SUBACK: b"\0\7\0",
     }.get(kind, b"" if kind >= packets.PINGREQ else b"\0\7")
     flag = 2 if kind in (packets.PUBREL, packets.SUBSCRIBE, packets.UNSUBSCRIBE) else 0
-    return packets.encode_frame(kind | flag, body)
+    return encode_frame(kind | flag, body)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])

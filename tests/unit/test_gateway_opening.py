@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.connection.opening import FOREVER_S, ConnectSummary, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
 from tidegate.mqtt import client as device
 from tidegate.mqtt import properties
-from tidegate.mqtt.encoding import encode_frame
+from tidegate.mqtt.fields import encode_frame
 from tidegate.mqtt.packets import CONNECT, Connect, Will, encode, parse
-from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.properties import NEVER_EXPIRES, Properties
 from tidegate.mqtt.violations import Violation
 
 MALFORMED_5 = b"\x20\x03\x00\x81\x00"
@@ -160,7 +160,7 @@ def test_what_mqtt_5_says_of_the_session_is_known() -> None:
 
 def test_silence_means_what_the_standard_says() -> None:
     assert known(body(0x02, b"d")).session_expiry_s == 0
-    assert known(body(0x00, b"d")).session_expiry_s == FOREVER_S
+    assert known(body(0x00, b"d")).session_expiry_s == NEVER_EXPIRES
     connect = known(body_5(0x00, b"d"))
     assert (connect.session_expiry_s, connect.receive_max, connect.topic_alias_max) == (0, 65_535, 0)
     assert (connect.wants_problems, connect.authenticates) == (True, False)

@@ -16,7 +16,8 @@ from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES
-from tidegate.mqtt.client import encode_length, encode_publish
+from tidegate.mqtt.client import encode_publish
+from tidegate.mqtt.fields import encode_length
 from tidegate.mqtt.packets import Suback, Subscribe, Unsubscribe, encode
 
 ADVICE = b"tidegate/advice"

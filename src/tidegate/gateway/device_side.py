@@ -19,7 +19,8 @@ from tidegate.gateway.dialling import Dialled, dial_any
 from tidegate.gateway.layers import sockets
 from tidegate.gateway.waiting import TOO_LONG, Waiting
 from tidegate.mqtt import violations
-from tidegate.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
+from tidegate.mqtt.client import DISCONNECT
+from tidegate.mqtt.packets import Disconnect, encode
 from tidegate.mqtt.violations import Violation
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class DeviceSide(asyncio.Protocol):
     def dismiss(self) -> None:
         """The gateway goes: the device shall come again, elsewhere, and its will is not published for that."""
         if self.side is not None and self._session is not None and self.connect is not None:
-            self.side.write(encode_frame(DISCONNECT, b""))
+            self.side.write(DISCONNECT)
         self.end("draining", SHUTTING_DOWN)
 
     def broker_left(self) -> None:
@@ -208,7 +209,7 @@ class DeviceSide(asyncio.Protocol):
             if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
                 if not self._is_half_closed:
                     # Who is taken over has not died: no will is published, as the embedded brokers have it.
-                    side.transport.write(encode_frame(DISCONNECT, b""))
+                    side.transport.write(DISCONNECT)
                 side.transport.write_eof()
                 await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
         finally:

@@ -83,7 +83,7 @@ def frames_of(data: bytes) -> list[Frame]:
 
 def count_properties(data: bytes, position: int, end: int) -> int:
     """How many properties the section at a position has, which must not go beyond ``end``; -1 where it is malformed."""
-    length, place = _variable(data, position, end)
+    length, place = variable_length(data, position, end)
     if place < 0 or place + length > end:
         return -1
     end, count = place + length, 0
@@ -96,7 +96,7 @@ def count_properties(data: bytes, position: int, end: int) -> int:
         if size < _TEXT:
             place += size
         elif size == _VARIABLE:
-            _, place = _variable(data, place, end)
+            _, place = variable_length(data, place, end)
             if place < 0:
                 return -1
         else:
@@ -108,7 +108,7 @@ def count_properties(data: bytes, position: int, end: int) -> int:
     return count if place == end else -1
 
 
-def _variable(data: bytes, position: int, end: int) -> tuple[int, int]:
+def variable_length(data: bytes, position: int, end: int) -> tuple[int, int]:
     """(value, position behind it) of a number with a variable length; a position of -1 where it is none."""
     value = 0
     for index in range(LENGTH_BYTES_MAX):

@@ -12,15 +12,14 @@ import msgspec
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import properties, violations
 from tidegate.mqtt.connect import Connect, parse_connect, version_of
+from tidegate.mqtt.connect_layout import NAMES
 from tidegate.mqtt.encoding import encode
 from tidegate.mqtt.frames import frame_size
 from tidegate.mqtt.kinds import CONNECT, Connack
+from tidegate.mqtt.properties import NEVER_EXPIRES, PACKET_BYTES_MAX_UNSAID, RECEIVE_MAX_UNSAID
 from tidegate.mqtt.violations import Violation
 
-FOREVER_S = 0xFFFF_FFFF  # as a session expiry
 _PROPERTIES_MAX = 64
-_RECEIVE_MAX = 65_535  # of a client that names none
-_PACKET_BYTES_MAX = 268_435_460  # what MQTT can write at all
 # What MQTT 3.1.1 says for it. It has no words for a client that breaks the protocol: that one is only closed.
 _CODES_BEFORE_5 = {
     violations.UNSUPPORTED_VERSION: 1,
@@ -44,8 +43,8 @@ class ConnectSummary(msgspec.Struct, frozen=True, kw_only=True):
     credentials: bytes
     will_topic: str | None = None
     session_expiry_s: int = 0
-    receive_max: int = _RECEIVE_MAX
-    packet_bytes_max: int = _PACKET_BYTES_MAX
+    receive_max: int = RECEIVE_MAX_UNSAID
+    packet_bytes_max: int = PACKET_BYTES_MAX_UNSAID
     topic_alias_max: int = 0
     wants_problems: bool = True  # reasons and user properties on any packet
     authenticates: bool = False  # by a method of its own, with AUTH packets
@@ -124,7 +123,7 @@ def _refuse(body: bytes, code: int, reason: str) -> Refusal:
         name, level = version_of(body)
     except Violation:
         return Refusal(reason)
-    is_mqtt = name in (b"MQTT", b"MQIsdp")
+    is_mqtt = name in NAMES.values()
     return Refusal(reason, connack_refusing(min(level, 5), code) if is_mqtt else b"")
 
 
@@ -138,9 +137,9 @@ def _known(said: Connect) -> ConnectSummary:
         keep_alive_s=said.keep_alive_s,
         credentials=_digest(said),
         will_topic=said.will.topic.decode() if said.will is not None else None,
-        session_expiry_s=said_by_5.number(properties.SESSION_EXPIRY, FOREVER_S if forever_before_5 else 0),
-        receive_max=said_by_5.number(properties.RECEIVE_MAX, _RECEIVE_MAX),
-        packet_bytes_max=said_by_5.number(properties.PACKET_BYTES_MAX, _PACKET_BYTES_MAX),
+        session_expiry_s=said_by_5.number(properties.SESSION_EXPIRY, NEVER_EXPIRES if forever_before_5 else 0),
+        receive_max=said_by_5.number(properties.RECEIVE_MAX, RECEIVE_MAX_UNSAID),
+        packet_bytes_max=said_by_5.number(properties.PACKET_BYTES_MAX, PACKET_BYTES_MAX_UNSAID),
         topic_alias_max=said_by_5.number(properties.TOPIC_ALIAS_MAX, 0),
         wants_problems=bool(said_by_5.number(properties.REQUEST_PROBLEM_INFORMATION, 1)),
         authenticates=properties.AUTHENTICATION_METHOD in said_by_5.values,

@@ -13,6 +13,7 @@ import msgspec
 from tidegate.control.limiting.credits import cost_of
 from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.aliases import TopicAliases
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
@@ -20,7 +21,7 @@ from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.classes import DeviceClass
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.filters import compile_filter
-from tidegate.mqtt.frames import FrameScanner
+from tidegate.mqtt.frames import FrameScanner, frame_size
 from tidegate.mqtt.violations import QUOTA_EXCEEDED, Violation
 
 _TOPICS_REMEMBERED = 4_096
@@ -85,7 +86,7 @@ class Passing:
         self._buckets: Sequence[TokenBucket] = ()
         # An alias stands for a topic that was said once: where topics matter, every publish has to be looked at.
         self._looks_at_topics = version == 5 and rules.matter
-        self._aliases: dict[int, bytes] = {}
+        self._aliases = TopicAliases()
 
     def join(self, topic: bytes) -> ClassTally:
         """The device's class, which is that of its first publish."""
@@ -138,13 +139,13 @@ class Passing:
 
     def _topic_of(self, packet: bytes, body: int) -> bytes:
         topic = packets.text_at(packet, body) or b""
-        if self._looks_at_topics and (found := _parsed(packet, body)) is not None:
-            alias = found.properties.values.get(properties.TOPIC_ALIAS)
-            if isinstance(alias, int) and topic:
-                self._aliases[alias] = topic
-            elif isinstance(alias, int):
-                topic = self._aliases.get(alias, b"")
-        return topic
+        found = _parsed(packet, body) if self._looks_at_topics else None
+        if found is None:
+            return topic
+        try:
+            return self._aliases.resolve(topic, found.properties.optional_number(properties.TOPIC_ALIAS))
+        except Violation:
+            return b""  # the broker's to judge
 
     def release(self, now_s: float) -> list[bytes]:
         """The packets that go on now, in their order."""
@@ -187,8 +188,7 @@ class Passing:
 
     def _expiry(self, packet: bytes, found: packets.Publish | None, expiry_s: int | None, now_s: float) -> float | None:
         if found is not None:
-            expiry = found.properties.values.get(properties.MESSAGE_EXPIRY)
-            expiry_s = expiry if isinstance(expiry, int) else None
+            expiry_s = found.properties.optional_number(properties.MESSAGE_EXPIRY)
         if expiry_s is None:
             return None
         if self._version == 5:
@@ -200,7 +200,7 @@ class Passing:
         expires_s = self._expires_s.pop(id(packet), None)
         if expires_s is None:
             return packet
-        publish = _parsed(packet, _body_of(packet))
+        publish = _parsed(packet, frame_size(packet, 0)[0])
         assert publish is not None
         values = {**publish.properties.values, properties.MESSAGE_EXPIRY: max(0, round(expires_s - now_s))}
         told = msgspec.structs.replace(publish.properties, values=values)
@@ -211,17 +211,13 @@ class Passing:
         qos = (packet[0] & _QOS) >> 1
         if qos:
             kind = packets.PUBACK if qos == 1 else packets.PUBREC
-            packet_id = _packet_id(packet, _body_of(packet))
+            packet_id = _packet_id(packet, frame_size(packet, 0)[0])
             self._answer += packets.encode(packets.Ack(kind=kind, packet_id=packet_id), self._version)
 
 
 def _either(topics: Sequence[str]) -> re.Pattern[bytes]:
     """What matches each of several topic filters."""
     return re.compile(b"|".join([b"(?:%b)" % compile_filter(topic).pattern for topic in topics]), re.DOTALL)
-
-
-def _body_of(packet: bytes) -> int:
-    return next(place for place in range(1, 5) if packet[place] < 0x80) + 1
 
 
 def _packet_id(packet: bytes, body: int) -> int:
