@@ -2,9 +2,9 @@
 
 A device must say CONNECT in time. It is then dialled to a broker; what it sends meanwhile waits. Once a broker has
 answered, bytes flow both ways through the session, and for an MQTT 5 device on a 3.1.1 broker through a translation
-before it. Who cannot write any further stops the other side from being read, so the gateway never holds more than its
-buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for their
-turn still go to the broker at their pace.
+before it. A side that cannot write any further stops the other from being read, so the gateway never holds more than
+its buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for
+their turn still go to the broker at their pace.
 """
 
 import asyncio
@@ -208,7 +208,7 @@ class DeviceSide(asyncio.Protocol):
             # Where reading is paused the broker's farewell would go unseen.
             if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
                 if not self._is_half_closed:
-                    # Who is taken over has not died: no will is published, as the embedded brokers have it.
+                    # A client that is taken over has not died: no will is published, as the embedded brokers have it.
                     side.transport.write(DISCONNECT)
                 side.transport.write_eof()
                 await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)

@@ -143,8 +143,8 @@ class Gate:
         """What is known of a client, once its old connection has ended.
 
         A client that is still connected, here or on another process, connects again: that one ends first. A
-        broker that met both at once would hold the new one back for a second. Only who says the same password is
-        believed to be the same client; anybody else is for the broker to judge. So is everything where the broker
+        broker that met both at once would hold the new one back for a second. Only a client with the same
+        credentials is taken to be the same; any other is for the broker to judge. So is everything where the broker
         speaks MQTT 5: it tells the old connection why it ends.
         """
         known = self.router.known(connect.client_id)
@@ -190,12 +190,12 @@ class Gate:
             if device.transport is not None:
                 device.transport.abort()
 
-    async def drain(self, seconds: float) -> None:
-        """Send everybody away, evenly over the time: who comes again all at once is a storm."""
+    async def drain(self, drain_s: float) -> None:
+        """Send everybody away, evenly over the time: devices that all come again at once are a storm."""
         devices, began_s = list(self._devices), time.monotonic()
         for number, device in enumerate(devices, start=1):
             device.dismiss()
-            ahead_s = began_s + seconds * number / len(devices) - time.monotonic()
+            ahead_s = began_s + drain_s * number / len(devices) - time.monotonic()
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)
 
@@ -251,7 +251,7 @@ class Gate:
         return known.credits if known is not None else None
 
     def keep_alive_of(self, connect: ConnectSummary, session: Session) -> float:
-        """How long the device may be silent, as far as anybody said; who says nothing gets the longest."""
+        """How long the device may be silent, as far as anybody said; one that names no time gets the longest."""
         said_s = connect.keep_alive_s if session.keep_alive_s is None else session.keep_alive_s
         return float(min(said_s or self.settings.keep_alive_s_max, self.settings.keep_alive_s_max))
 

@@ -132,10 +132,10 @@ class Gateway:
         self._https.append(_HttpServer(config))
         self._tasks.append(asyncio.get_running_loop().create_task(self._https[-1].serve(sockets=[bound.sock])))
 
-    async def drain(self, seconds: float) -> None:
-        """Take nobody on any more, and send those who are here away, evenly over the time."""
+    async def drain(self, drain_s: float) -> None:
+        """Accept no more devices, and send those that are here away, evenly over the time."""
         self._close_listeners()
-        await self.gate.drain(seconds)
+        await self.gate.drain(drain_s)
 
     async def stop(self) -> None:
         """Stop listening, close every connection, let go of the bus. Safe to call after a start that failed."""

@@ -92,7 +92,7 @@ def _of_device(state: SessionState, kind: int, speaks_auth: bool) -> Ruling | No
         return None
     if state is SessionState.CONNECTED:
         return _PASS
-    # Who is being authenticated has to wait with everything else; others need not wait for CONNACK.
+    # A device that is being authenticated has to wait with everything else; others need not wait for CONNACK.
     return _KEEP if kind == DISCONNECT or not speaks_auth else None
 
 

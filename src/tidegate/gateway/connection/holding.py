@@ -43,14 +43,14 @@ class Hold:
     (read no more from the client), ``held_total`` and ``reason``; call ``release`` after a push, and when it is due."""
 
     __slots__ = (
-        "_bytes_max", "_doubles_s", "_draining_per_s", "_expired", "_granted_s", "_queue", "_seconds_max", "credits",
+        "_bytes_max", "_doubles_s", "_draining_per_s", "_expired", "_granted_s", "_hold_s_max", "_queue", "credits",
         "held_total", "is_full", "reason", "waiting", "waiting_bytes"
     )  # fmt: skip
 
     def __init__(self, credits: ClientCredits, *, bytes_max: int, hold_s_max: float, keep_alive_s: float = 0.0) -> None:
         self.credits = credits
         self._bytes_max = bytes_max
-        self._seconds_max = min(hold_s_max, keep_alive_s / 2) if keep_alive_s > 0 else hold_s_max
+        self._hold_s_max = min(hold_s_max, keep_alive_s / 2) if keep_alive_s > 0 else hold_s_max
         self._queue: deque[_Held] = deque()
         self._expired: list[bytes] = []
         self._granted_s: float | None = None  # when the first in line may go; None while it has not paid
@@ -131,12 +131,12 @@ class Hold:
             return None
         head = self._queue[0]
         due_s = self._granted_s if self._granted_s is not None else now_s + self.credits.wait_s(head.cost, now_s)
-        overdue_s = head.since_s + self._seconds_max
+        overdue_s = head.since_s + self._hold_s_max
         return min(due_s, head.expires_s, self._doubles_s, overdue_s if overdue_s > now_s else math.inf)
 
     def overdue(self, now_s: float) -> bool:
         """Whether the oldest has waited longer than anything may."""
-        return bool(self._queue) and now_s - self._queue[0].since_s >= self._seconds_max
+        return bool(self._queue) and now_s - self._queue[0].since_s >= self._hold_s_max
 
     @property
     def oldest_s(self) -> float | None:

@@ -32,8 +32,8 @@ _OWN_REASONS = ("unknown protocol", "no client identifier", "too many properties
 
 
 class ConnectSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is connected, for as long as it is: without its credentials, but for a digest that tells whether two
-    connections say the same. What only MQTT 5 says has the value here that silence about it means.
+    """What stays known of a CONNECT while its client is connected: not the credentials, but a digest that tells whether
+    two connections have the same. What only MQTT 5 says has the value here that silence about it means.
     """
 
     version: int

@@ -1,7 +1,7 @@
 """The memory itself: an anonymous file that every process of a gateway maps.
 
-Who starts the processes creates it and hands the file's number on; who is started opens it by that number. A gateway
-that is one process only (and a test) creates one for itself.
+The supervisor creates it and hands the file's number to the processes it starts, which open it by that number. A
+gateway that is one process only (and a test) creates one for itself.
 """
 
 import fcntl
