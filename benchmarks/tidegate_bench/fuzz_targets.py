@@ -10,7 +10,7 @@ from types import ModuleType
 
 import msgspec
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits, plan_connect
 from tidegate.gateway.connection.holding import Hold
@@ -181,7 +181,7 @@ def _session(version: int) -> Session:
     advice = AdviceInForce(lambda: 0.0)
     advice.renew(ADVICE, 1)
     classes = Classes(DEFAULT_CLASSES, counters)
-    hold = Hold(Credits(4.0, 20.0, 0.0), bytes_max=500, hold_s_max=1.0, keep_alive_s=30)
+    hold = Hold(ClientCredits(4.0, 20.0, 0.0), bytes_max=500, hold_s_max=1.0, keep_alive_s=30)
     rules = TopicRules(DEFAULT_CLASSES)
     passing = Passing(hold, rules, classes, advice, counters, enforces=True, version=version, tells_quota=False)
     return Session(version, LIMITS, advice, passing, news_bytes_max=200 if version == 5 else 0)

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.model.installation import Installation
-from tidegate.mqtt.client import PACKET_ID_MAX, PublishAcknowledged, encode_publish
+from tidegate.mqtt.client import PublishAcknowledged, encode_publish
+from tidegate.mqtt.fields import PACKET_ID_MAX
 from tidegate_bench import mqtt_clients
 from tidegate_bench.mqtt_clients import Client
 from tidegate_bench.processes import allow_open_files

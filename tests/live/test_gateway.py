@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from gateways import Running, is_closed, received, until
+from tidegate.bus.knowledge import Knowledge
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.wire import Wire
 from tidegate.devices.device import Device
 from tidegate.gateway.settings import GatewaySettings
@@ -28,7 +28,8 @@ from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 from tidegate.model.routes import ROUTES_KEY, Broker, Routes
-from tidegate.mqtt.client import encode_connect, encode_length, encode_publish
+from tidegate.mqtt.client import encode_connect, encode_publish
+from tidegate.mqtt.packets import Connect, Will, encode
 
 pytestmark = pytest.mark.live
 TOKEN = "secret"
@@ -92,14 +93,17 @@ def test_retained_messages_wills_and_sessions_are_the_brokers(running: Running) 
 
 
 def _connect_with_will(running: Running, name: str, topic: str) -> bytes:
-    def text(value: str) -> bytes:
-        return len(value).to_bytes(2, "big") + value.encode()
-
     here = running.here
-    body = b"\x00\x04MQTT\x04\xc6\x00\x3c" + b"".join(
-        text(value) for value in (name, topic, "gone", here.mqtt_user, here.mqtt_password)
+    connect = Connect(
+        version=4,
+        client_id=name.encode(),
+        clean=True,
+        keep_alive_s=60,
+        will=Will(topic=topic.encode(), payload=b"gone", qos=0, retain=False),
+        user=here.mqtt_user.encode(),
+        password=here.mqtt_password.encode(),
     )
-    return b"\x10" + encode_length(len(body)) + body
+    return encode(connect, 4)
 
 
 def test_a_client_that_connects_again_replaces_itself(running: Running) -> None:

@@ -1,4 +1,4 @@
-"""Doors with TLS, WebSocket and PROXY headers: a real broker, and clients and a load balancer that are not ours."""
+"""Listeners with TLS, WebSocket and PROXY headers: a real broker, and clients and a load balancer that are not ours."""
 
 import asyncio
 import contextlib
@@ -43,8 +43,8 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-class Doors:
-    """A gateway in a thread of its own, with one door of each kind."""
+class Listeners:
+    """A gateway in a thread of its own, with one listener of each kind."""
 
     def __init__(self, installation: Installation, directory: Path) -> None:
         self.here = installation
@@ -55,7 +55,7 @@ class Doors:
         self.stranger = Authority(directory, "elsewhere").sign("stranger")
         self.ca = str(authority.certificate)
         tls = {"certificate": certificate, "key": key}
-        doors = {
+        listeners = {
             "tls": Listener(port=0, **tls, client_ca=self.ca),
             "ws": Listener(port=0, protocol="websocket"),
             "wss": Listener(port=0, protocol="websocket", **tls, client_ca=self.ca),
@@ -63,9 +63,9 @@ class Doors:
             "proxied tls": Listener(port=0, proxy_protocol=True, **tls),
             "https": Listener(port=0, protocol="http", **tls),
         }
-        self._settings = GatewaySettings(listeners=tuple(doors.values()), connect_timeout_s=1.0)
+        self._settings = GatewaySettings(listeners=tuple(listeners.values()), connect_timeout_s=1.0)
         self._bound = bind(self._settings)
-        self.ports = {name: bound.address[1] for name, bound in zip(doors, self._bound[2:], strict=True)}
+        self.ports = {name: bound.address[1] for name, bound in zip(listeners, self._bound[2:], strict=True)}
         self._outcome: queue.Queue[None] = queue.Queue()
         self._faults: list[dict[str, object]] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -107,13 +107,13 @@ class Doors:
         return encode_connect(name, user=self.here.mqtt_user, password=self.here.mqtt_password)
 
     @contextlib.contextmanager
-    def client(self, name: str, door: str) -> Iterator[paho.Client]:
-        transport = "websockets" if door.startswith("ws") else "tcp"
+    def client(self, name: str, listener: str) -> Iterator[paho.Client]:
+        transport = "websockets" if listener.startswith("ws") else "tcp"
         client = paho.Client(CallbackAPIVersion.VERSION2, name, transport=transport)
-        if door != "ws":
+        if listener != "ws":
             client.tls_set_context(self.trust(self.device))
         client.username_pw_set(self.here.mqtt_user, self.here.mqtt_password)
-        client.connect("127.0.0.1", self.ports[door])
+        client.connect("127.0.0.1", self.ports[listener])
         client.loop_start()
         try:
             until(client.is_connected)
@@ -123,48 +123,53 @@ class Doors:
             client.loop_stop()
 
     @contextlib.contextmanager
-    def raw(self, door: str, first: bytes = b"") -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", self.ports[door]), timeout=15) as connection:
+    def raw(self, listener: str, first: bytes = b"") -> Iterator[socket.socket]:
+        with socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=15) as connection:
             connection.sendall(first)
             yield connection
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    directory = tmp_path_factory.mktemp("doors")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
+    directory = tmp_path_factory.mktemp("listeners")
     with EmbeddedBrokers(directory / "broker", BrokerSettings(nodes=1, slices=2)) as brokers:
         assert brokers.installation is not None
-        running = Doors(msgspec.structs.replace(brokers.installation, token="secret"), directory)
+        running = Listeners(msgspec.structs.replace(brokers.installation, token="secret"), directory)
         try:
             yield running
         finally:
             running.stop()
 
 
-@pytest.mark.parametrize("door", ["tls", "ws", "wss"])
-def test_paho_is_served_at_every_door(doors: Doors, door: str) -> None:
+@pytest.mark.parametrize("listener", ["tls", "ws", "wss"])
+def test_paho_is_served_at_every_listener(listeners: Listeners, listener: str) -> None:
     heard: list[bytes] = []
-    with doors.client(f"hears-{door}", door) as hears, doors.client(f"says-{door}", door) as says:
+    with (
+        listeners.client(f"hears-{listener}", listener) as hears,
+        listeners.client(f"says-{listener}", listener) as says,
+    ):
         granted = threading.Event()
         hears.on_subscribe = lambda *_: granted.set()
         hears.on_message = lambda _c, _u, message: heard.append(message.payload)
-        hears.subscribe(f"doors/{door}", 1)
+        hears.subscribe(f"listeners/{listener}", 1)
         assert granted.wait(15)
         payloads = [b"x" * size for size in (1, 100, 126, 70_000)] * 5
         for payload in payloads:
-            says.publish(f"doors/{door}", payload, 1).wait_for_publish(15)
+            says.publish(f"listeners/{listener}", payload, 1).wait_for_publish(15)
         until(lambda: len(heard) == len(payloads))
     assert heard == payloads
 
 
-@pytest.mark.parametrize("door", ["tls", "wss"])
+@pytest.mark.parametrize("listener", ["tls", "wss"])
 @pytest.mark.parametrize("certificate", ["none", "stranger"])
-def test_without_a_certificate_that_is_trusted_nobody_gets_in(doors: Doors, door: str, certificate: str) -> None:
-    before = doors.refused
-    context = doors.trust(doors.stranger if certificate == "stranger" else None)
-    with doors.raw(door) as plain, pytest.raises(ssl.SSLError, match="ALERT"):
+def test_without_a_certificate_that_is_trusted_nobody_gets_in(
+    listeners: Listeners, listener: str, certificate: str
+) -> None:
+    before = listeners.refused
+    context = listeners.trust(listeners.stranger if certificate == "stranger" else None)
+    with listeners.raw(listener) as plain, pytest.raises(ssl.SSLError, match="ALERT"):
         _read_one_byte(context.wrap_socket(plain, server_hostname="localhost"))
-    until(lambda: doors.refused == before + 1)
+    until(lambda: listeners.refused == before + 1)
 
 
 def _read_one_byte(connection: ssl.SSLSocket) -> None:
@@ -172,33 +177,39 @@ def _read_one_byte(connection: ssl.SSLSocket) -> None:
         connection.recv(1)
 
 
-def test_a_client_that_does_not_trust_the_gateway_goes(doors: Doors) -> None:
-    before = doors.refused
-    mistrusting = ssl.create_default_context(cafile=doors.stranger[0])
-    with doors.raw("tls") as plain, pytest.raises(ssl.SSLCertVerificationError):
+def test_a_client_that_does_not_trust_the_gateway_goes(listeners: Listeners) -> None:
+    before = listeners.refused
+    mistrusting = ssl.create_default_context(cafile=listeners.stranger[0])
+    with listeners.raw("tls") as plain, pytest.raises(ssl.SSLCertVerificationError):
         mistrusting.wrap_socket(plain, server_hostname="localhost")
-    until(lambda: doors.refused == before + 1)
+    until(lambda: listeners.refused == before + 1)
 
 
-def test_who_says_nothing_is_closed_in_time(doors: Doors) -> None:
+def test_who_says_nothing_is_closed_in_time(listeners: Listeners) -> None:
     begun = time.monotonic()
-    with doors.raw("tls") as tls, doors.raw("ws", b"GET /mqtt ") as websocket, doors.raw("proxied") as proxied:
+    with (
+        listeners.raw("tls") as tls,
+        listeners.raw("ws", b"GET /mqtt ") as websocket,
+        listeners.raw("proxied") as proxied,
+    ):
         assert [silent.recv(1) for silent in (tls, websocket, proxied)] == [b"", b"", b""]
     assert time.monotonic() - begun < 5
 
 
-def test_a_proxy_header_goes_before_tls(doors: Doors) -> None:
+def test_a_proxy_header_goes_before_tls(listeners: Listeners) -> None:
     header = encode_header(Peer(address=("192.0.2.7", 50_000)), ("127.0.0.1", 8883))
     with (
-        doors.raw("proxied tls", header) as plain,
-        doors.trust().wrap_socket(plain, server_hostname="localhost") as secret,
+        listeners.raw("proxied tls", header) as plain,
+        listeners.trust().wrap_socket(plain, server_hostname="localhost") as secret,
     ):
-        secret.sendall(doors.connect_packet("behind"))
+        secret.sendall(listeners.connect_packet("behind"))
         assert secret.recv(4) == CONNACK
 
 
-def test_http_speaks_tls_as_well(doors: Doors) -> None:
-    connection = http.client.HTTPSConnection("localhost", doors.ports["https"], context=doors.trust(), timeout=15)
+def test_http_speaks_tls_as_well(listeners: Listeners) -> None:
+    connection = http.client.HTTPSConnection(
+        "localhost", listeners.ports["https"], context=listeners.trust(), timeout=15
+    )
     with contextlib.closing(connection):
         body = b'{"value": 21.5, "boot": 1, "seq": 1}'
         connection.request("POST", "/v1/telemetry/pump-7", body, {"Authorization": "Bearer secret"})
@@ -227,24 +238,27 @@ backend broker
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="no haproxy here: install the Debian package")
-def test_the_broker_is_told_who_the_client_behind_a_load_balancer_is(doors: Doors) -> None:
+def test_the_broker_is_told_who_the_client_behind_a_load_balancer_is(listeners: Listeners) -> None:
     """HAProxy says who it is, the gateway says it again, and HAProxy in front of the broker has understood it."""
     before, behind = _free_port(), _free_port()
-    broker = "{}:{}".format(*doors.here.mqtt_addresses[0])
-    file = doors.directory / "haproxy.cfg"
-    file.write_text(BALANCER.format(before=before, behind=behind, gateway=doors.ports["proxied"], broker=broker))
-    router, told = doors.gateway.gate.router, Broker(name="told", host="127.0.0.1", port=behind, proxy_protocol=True)
+    broker = "{}:{}".format(*listeners.here.mqtt_addresses[0])
+    file = listeners.directory / "haproxy.cfg"
+    file.write_text(BALANCER.format(before=before, behind=behind, gateway=listeners.ports["proxied"], broker=broker))
+    router, told = (
+        listeners.gateway.gate.router,
+        Broker(name="told", host="127.0.0.1", port=behind, proxy_protocol=True),
+    )
     known, router.routes = router.routes, Routes(brokers=(told,))
     balancer = subprocess.Popen(["haproxy", "-f", file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         until(lambda: _accepts(before))
         with socket.create_connection(("127.0.0.1", before), 15, source_address=("127.0.0.9", 0)) as client:
             name = "{}:{}".format(*client.getsockname())
-            client.sendall(doors.connect_packet("far-away"))
+            client.sendall(listeners.connect_packet("far-away"))
             assert client.recv(4) == CONNACK
     finally:
         router.routes = known
-        until(lambda: doors.gateway.gate.state("").connections == 0)
+        until(lambda: listeners.gateway.gate.state("").connections == 0)
         balancer.terminate()
         said, _ = balancer.communicate(timeout=10)
     assert name in said.split()

@@ -5,14 +5,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.mqtt.client import encode_length
+from tidegate.mqtt.fields import encode_frame, encode_length
 from tidegate.mqtt.frames import FrameScanner, frames_of
 
 PACKET_BYTES_MAX = 1_000
 
 first_bytes = st.integers(0x10, 0xEF)
 bodies = st.one_of(st.binary(max_size=140), st.binary(min_size=120, max_size=600))
-packets = st.builds(lambda first, body: bytes((first,)) + encode_length(len(body)) + body, first_bytes, bodies)
+packets = st.builds(encode_frame, first_bytes, bodies)
 streams = st.lists(packets, max_size=8)
 
 

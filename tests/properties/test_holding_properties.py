@@ -5,8 +5,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import Credits
-from tidegate.control.limiting.token_bucket import TokenBucket
+from buckets import bucket
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.holding import Hold
 
 steps = st.lists(
@@ -20,7 +20,7 @@ steps = st.lists(
 
 
 def hold(most: float = 20.0, per_s: float = 10.0) -> Hold:
-    return Hold(Credits(most, per_s, 0.0), bytes_max=50, hold_s_max=1e9)
+    return Hold(ClientCredits(most, per_s, 0.0), bytes_max=50, hold_s_max=1e9)
 
 
 def drain(one: Hold, now_s: float) -> tuple[list[bytes], float]:
@@ -40,7 +40,7 @@ def drain(one: Hold, now_s: float) -> tuple[list[bytes], float]:
 def test_nothing_is_lost_and_nothing_overtakes(steps: list[tuple[str, float, int]]) -> None:
     """Whatever is pushed, limited and lifted: packets come out in order, or expire, and in the end none is left."""
     one, now_s = hold(), 0.0
-    buckets = (TokenBucket(5.0, 1.0, 0.0, "a"), TokenBucket(0.5, 3.0, 0.0, "b"))
+    buckets = (bucket(5.0, 1.0, "a"), bucket(0.5, 3.0, "b"))
     pushed: list[bytes] = []
     released: list[bytes] = []
     for number, (what, seconds, choice) in enumerate(steps):
@@ -96,7 +96,7 @@ def test_who_does_not_listen_gets_its_share_and_no_more(advised: list[tuple[floa
 @given(st.integers(2, 6), st.integers(1, 6), st.floats(0.5, 200.0), st.randoms(use_true_random=False))
 def test_clients_that_wait_for_the_same_topics_take_turns(clients: int, each: int, rate_per_s: float, lucky) -> None:
     """However many messages wait of each and whoever's timer is first: no client gets two more than another."""
-    topic = TokenBucket(rate_per_s, 1.0, 0.0)
+    topic = bucket(rate_per_s, 1.0)
     holds = [hold(1e6, 1e6) for _ in range(clients)]
     for one in holds:
         for number in range(each + lucky.randrange(4)):

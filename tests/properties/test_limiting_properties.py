@@ -8,8 +8,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import BURST, TOLERANCE, Credits, cost_of
-from tidegate.control.limiting.token_bucket import ROUNDING, TokenBucket
+from buckets import WITHOUT_DRAUGHTS, bucket
+from tidegate.control.limiting.credits import BURST, TOLERANCE, ClientCredits, cost_of
+from tidegate.control.limiting.token_bucket import ROUNDING
 from tidegate.devices.pacing import Pacing
 from tidegate.loop.planner import LIFETIME_INTERVALS
 from tidegate.model.advice import Advice
@@ -19,15 +20,20 @@ bursts = st.floats(1.0, 100.0)
 gaps_s = st.lists(st.floats(0.0, 10.0), min_size=1, max_size=40)
 
 
-@given(rates, bursts, st.lists(st.tuples(st.floats(0.0, 10.0), st.floats(0.0, 150.0)), max_size=30))
+@given(
+    rates,
+    bursts,
+    st.sampled_from([1, 2, WITHOUT_DRAUGHTS]),
+    st.lists(st.tuples(st.floats(0.0, 10.0), st.floats(0.001, 150.0)), max_size=30),
+)
 def test_no_more_is_granted_than_the_burst_and_the_rate(
-    rate_per_s: float, burst: float, messages: list[tuple[float, float]]
+    rate_per_s: float, burst: float, processes: int, messages: list[tuple[float, float]]
 ) -> None:
-    bucket, granted, now_s = TokenBucket(rate_per_s, burst, 0.0), 0.0, 0.0
+    one, granted, now_s = bucket(rate_per_s, burst, processes=processes), 0.0, 0.0
     for gap_s, cost in messages:
         now_s += gap_s
-        wait_s = bucket.wait_s(cost, now_s)
-        passes = bucket.take(cost, now_s)
+        wait_s = one.wait_s(cost, now_s)
+        passes = one.take(cost, now_s)
         assert passes == (wait_s == 0)
         if passes:
             # A message larger than the burst passes when the bucket is full; what was there covers all but its excess.
@@ -39,11 +45,11 @@ def test_no_more_is_granted_than_the_burst_and_the_rate(
 
 @given(rates, bursts, st.floats(0.0, 150.0), st.floats(0.0, 1e6))
 def test_after_the_wait_it_passes(rate_per_s: float, burst: float, cost: float, now_s: float) -> None:
-    bucket = TokenBucket(rate_per_s, burst, now_s)
-    assert bucket.take(2 * burst, now_s)
+    one = bucket(rate_per_s, burst)
+    assert one.take(2 * burst, now_s)
     waits = 0
-    while not bucket.take(cost, now_s):
-        wait_s = bucket.wait_s(cost, now_s)
+    while not one.take(cost, now_s):
+        wait_s = one.wait_s(cost, now_s)
         assert now_s + wait_s > now_s
         now_s += wait_s
         waits += 1
@@ -55,15 +61,15 @@ def test_the_delay_is_the_unfinished_work_over_the_burst_and_the_rate(
     rate_per_s: float, burst: float, gaps: list[float]
 ) -> None:
     """max(0, U + 1 - b) / r, with U the work that a queue served at r has when a message arrives."""
-    bucket = TokenBucket(rate_per_s, burst, 0.0)
+    one = bucket(rate_per_s, burst)
     work, before_s, released_s = 0.0, 0.0, 0.0
     for arrived_s in accumulate(gap_s / rate_per_s for gap_s in gaps):
         work = max(0.0, work - rate_per_s * (arrived_s - before_s))
         expected_s = max(0.0, work + 1 - burst) / rate_per_s
         first_s = max(arrived_s, released_s)
-        released_s = first_s + bucket.wait_s(1, first_s)
-        while not bucket.take(1, released_s):
-            released_s += bucket.wait_s(1, released_s)
+        released_s = first_s + one.wait_s(1, first_s)
+        while not one.take(1, released_s):
+            released_s += one.wait_s(1, released_s)
         assert abs(released_s - arrived_s - expected_s) <= 1e-6 * (1 + released_s) + 2 * ROUNDING / rate_per_s
         work, before_s = work + 1, arrived_s
 
@@ -71,10 +77,10 @@ def test_the_delay_is_the_unfinished_work_over_the_burst_and_the_rate(
 @given(st.floats(0.1, 1e3), bursts, gaps_s)
 def test_a_place_in_line_is_where_taking_turns_would_lead(rate_per_s: float, burst: float, gaps: list[float]) -> None:
     """Whoever reserves is let through when it would be if it waited in person, and nobody before it."""
-    bucket, work, before_s, last_s = TokenBucket(rate_per_s, burst, 0.0), 0.0, 0.0, 0.0
+    one, work, before_s, last_s = bucket(rate_per_s, burst), 0.0, 0.0, 0.0
     for now_s in accumulate(gap_s / rate_per_s for gap_s in gaps):
         work = max(0.0, work - rate_per_s * (now_s - before_s))
-        place_s = bucket.reserve(1, now_s)
+        place_s = one.reserve(1, now_s)
         assert place_s >= max(now_s, last_s * (1 - 1e-12))
         assert abs(place_s - now_s - max(0.0, work + 1 - burst) / rate_per_s) <= 1e-9 * (1 + now_s)
         work, before_s, last_s = work + 1, now_s, place_s
@@ -96,7 +102,7 @@ def test_credits_are_never_more_than_they_were_and_came(
     steps: list[tuple[float, int, int, str | float | None, int]],
 ) -> None:
     """On any clock, at any levels and limits: what passes was there, and the state is always a number."""
-    credits, now_s, latest_s, spent = Credits(100.0, 50.0, 0.0), 0.0, 0.0, 0.0
+    credits, now_s, latest_s, spent = ClientCredits(100.0, 50.0, 0.0), 0.0, 0.0, 0.0
     for step_s, publishes, size, limit, level in steps:
         now_s = max(0.0, now_s + step_s)
         latest_s = max(latest_s, now_s)
@@ -151,7 +157,7 @@ def test_a_device_that_follows_advice_never_notices(
 ) -> None:
     """The rate that it is told is enforced, and no message of it has to wait: whatever is advised when, and however
     late its messages are now and then. It hears advice with the acknowledgement of its own message."""
-    pacing, credits = Pacing(default_s, random.Random(seed)), Credits(50_000.0, 10_000.0, 0.0)
+    pacing, credits = Pacing(default_s, random.Random(seed)), ClientCredits(50_000.0, 10_000.0, 0.0)
     changes, said = enforced(documents), None
     now_s = began_s
     for number in range(120):
@@ -170,7 +176,7 @@ def test_a_device_that_follows_advice_never_notices(
 @given(st.floats(0.01, 10.0), st.lists(st.floats(0.2, 1.0), max_size=20))
 def test_one_that_does_not_listen_gets_its_share_and_little_more(rate_per_s: float, cuts: list[float]) -> None:
     """It tries all the time; a rate that falls gives it a message per halving more."""
-    credits, now_s, passed, share = Credits(50_000.0, 10_000.0, 0.0), 0.0, 0, 0.0
+    credits, now_s, passed, share = ClientCredits(50_000.0, 10_000.0, 0.0), 0.0, 0, 0.0
     lowest = rate_per_s
     for cut in [1.0, *cuts]:
         lowest *= cut

@@ -6,21 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.mqtt import client as mqtt
-
-
-def packet(first: int, body: bytes) -> bytes:
-    return bytes((first,)) + mqtt.encode_length(len(body)) + body
-
+from tidegate.mqtt.fields import LENGTH_MAX, encode_frame, encode_length
+from tidegate.mqtt.frames import frame_size
 
 KNOWN = st.one_of(
     st.builds(lambda present, code: bytes((0x20, 2, present, code)), st.integers(0, 1), st.integers(0, 5)),
     st.builds(lambda packet_id: b"\x40\x02" + packet_id.to_bytes(2, "big"), st.integers(0, 65_535)),
     st.just(b"\xd0\x00"),
-    st.builds(packet, st.just(0x90), st.binary(min_size=3, max_size=8)),
+    st.builds(encode_frame, st.just(0x90), st.binary(min_size=3, max_size=8)),
     st.builds(mqtt.encode_publish, st.binary(min_size=1, max_size=20), st.binary(max_size=200), retain=st.booleans()),
 )
-TOO_LONG = st.integers(1, 300).map(lambda more: packet(0x30, bytes(mqtt.BODY_BYTES_MAX + more)))
-SKIPPED = TOO_LONG | st.builds(packet, st.sampled_from([0x32, 0x34, 0x38, 0x50, 0xB0]), st.binary(max_size=300))
+TOO_LONG = st.integers(1, 300).map(lambda more: encode_frame(0x30, bytes(mqtt.BODY_BYTES_MAX + more)))
+SKIPPED = TOO_LONG | st.builds(encode_frame, st.sampled_from([0x32, 0x34, 0x38, 0x50, 0xB0]), st.binary(max_size=300))
 STREAMS = st.lists(KNOWN | SKIPPED, max_size=30).map(b"".join)
 
 
@@ -58,7 +55,7 @@ def test_a_message_at_qos_0_arrives_as_it_was_sent(topic: bytes, payload: bytes,
     assert mqtt.Decoder().receive(sent) == [mqtt.MessageReceived(topic, payload)]
 
 
-@given(st.integers(0, mqtt.REMAINING_LENGTH_MAX))
+@given(st.integers(0, LENGTH_MAX))
 def test_lengths_survive_encoding(length: int) -> None:
-    encoded = mqtt.encode_length(length)
-    assert mqtt._decode_length(encoded, 0) == (length, len(encoded))
+    encoded = encode_length(length)
+    assert frame_size(b"\x30" + encoded, 0) == (1 + len(encoded), 1 + len(encoded) + length)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.shared.bucket import DRAUGHT_S, SharedBucket
+from tidegate.control.limiting.token_bucket import DRAUGHT_S, TokenBucket
 from tidegate.gateway.shared.memory import Shared
 
 PROCESSES = 3
@@ -29,7 +29,7 @@ def test_no_span_of_time_sees_more_than_the_burst_and_the_rate(
 ) -> None:
     shared = Shared.create(processes=PROCESSES, buckets=1)
 
-    def opened() -> SharedBucket:
+    def opened() -> TokenBucket:
         return shared.bucket(0, rate_per_s=rate_per_s, burst=burst)
 
     buckets, now_s = [opened() for _ in range(PROCESSES)], 100.0

@@ -6,11 +6,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.gateway.connection.connect_plan import NEVER, Limits, plan_connect
-from tidegate.gateway.connection.subscribing import matches
+from tidegate.gateway.connection.connect_plan import Limits, plan_connect
 from tidegate.gateway.connection.translation import Translation
 from tidegate.mqtt import properties as p
-from tidegate.mqtt.filters import compile_filter
+from tidegate.mqtt.filters import compile_filter, matches
 from tidegate.mqtt.frames import frames_of
 from tidegate.mqtt.packets import (
     PUBACK,
@@ -33,7 +32,7 @@ from tidegate.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.properties import NEVER_EXPIRES, Properties
 
 LIMITS = Limits(
     packet_bytes_max=5_000,
@@ -79,7 +78,7 @@ def publishes(properties: st.SearchStrategy[Properties]) -> st.SearchStrategy[Pu
     return st.builds(build, TOPICS, st.binary(max_size=150), st.integers(0, 2), IDS, st.integers(0, 3), properties)
 
 
-PLAIN = {"message_expiry": st.integers(0, NEVER), "content_type": WORDS, "correlation_data": WORDS}
+PLAIN = {"message_expiry": st.integers(0, NEVER_EXPIRES), "content_type": WORDS, "correlation_data": WORDS}
 OF_MESSAGES = held(**PLAIN, topic_alias=st.integers(1, 4))
 ALIASED = st.builds(
     lambda alias: Publish(topic=b"", payload=b"", properties=Properties(values={p.TOPIC_ALIAS: alias})),
@@ -146,7 +145,7 @@ CONNECTS = st.builds(
     st.none() | WORDS,
     st.none() | WORDS,
     held(
-        session_expiry=st.sampled_from([0, 1, NEVER]),
+        session_expiry=st.sampled_from([0, 1, NEVER_EXPIRES]),
         receive_max=st.integers(1, 3),
         packet_bytes_max=st.integers(1, 300),
         request_problem_information=st.integers(0, 1),

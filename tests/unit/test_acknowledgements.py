@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.devices.acknowledgements import SUFFIX, AckFile, check_device, read_directory, read_file
+from tidegate.devices.acknowledgements import SUFFIX, AckFile, read_directory, read_file
+from tidegate.model.devices import check_device
 from tidegate.model.errors import TidegateError, UserError
 
 

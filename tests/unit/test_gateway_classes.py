@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
@@ -121,7 +121,7 @@ class Device:
 
     def __init__(self, classes: Classes, counters: Counters) -> None:
         advice = AdviceInForce(lambda: 0.0)
-        hold = Hold(Credits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0)
+        hold = Hold(ClientCredits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0)
         rules = TopicRules(DEFAULT_CLASSES)
         passing = Passing(hold, rules, classes, advice, counters, enforces=False, version=4, tells_quota=False)
         self.session = Session(4, LIMITS, advice, passing)

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.connection.opening import FOREVER_S, Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
 from tidegate.mqtt import client as device
 from tidegate.mqtt import properties
-from tidegate.mqtt.encoding import encode_frame
-from tidegate.mqtt.packets import CONNECT, Will, encode, parse
-from tidegate.mqtt.packets import Connect as ConnectPacket
-from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.fields import encode_frame
+from tidegate.mqtt.packets import CONNECT, Connect, Will, encode, parse
+from tidegate.mqtt.properties import NEVER_EXPIRES, Properties
 from tidegate.mqtt.violations import Violation
 
 MALFORMED_5 = b"\x20\x03\x00\x81\x00"
@@ -35,7 +34,7 @@ def opened(given_body: bytes) -> Opened | Refusal | None:
     return Opening(100_000).receive(encode_frame(CONNECT, given_body))
 
 
-def known(given_body: bytes) -> Connect:
+def known(given_body: bytes) -> ConnectSummary:
     outcome = opened(given_body)
     assert isinstance(outcome, Opened)
     return outcome.connect
@@ -150,7 +149,7 @@ def test_what_mqtt_5_says_of_the_session_is_known() -> None:
             properties.AUTHENTICATION_METHOD: b"SCRAM-SHA-1",
         }
     )
-    packet = ConnectPacket(version=5, client_id=b"d", clean=True, keep_alive_s=60, properties=held)
+    packet = Connect(version=5, client_id=b"d", clean=True, keep_alive_s=60, properties=held)
     outcome = Opening(1_000).receive(encode(packet, 5))
     assert isinstance(outcome, Opened)
     assert outcome.said == packet
@@ -161,7 +160,7 @@ def test_what_mqtt_5_says_of_the_session_is_known() -> None:
 
 def test_silence_means_what_the_standard_says() -> None:
     assert known(body(0x02, b"d")).session_expiry_s == 0
-    assert known(body(0x00, b"d")).session_expiry_s == FOREVER_S
+    assert known(body(0x00, b"d")).session_expiry_s == NEVER_EXPIRES
     connect = known(body_5(0x00, b"d"))
     assert (connect.session_expiry_s, connect.receive_max, connect.topic_alias_max) == (0, 65_535, 0)
     assert (connect.wants_problems, connect.authenticates) == (True, False)
@@ -175,9 +174,9 @@ def test_credentials_tell_the_same_password_from_another() -> None:
     assert known(body_5(0x80, b"d", b"x")).credentials != known(body_5(0x40, b"d", b"x")).credentials
 
 
-def secretive(version: int, client_id: bytes = b"d") -> ConnectPacket:
+def secretive(version: int, client_id: bytes = b"d") -> Connect:
     proof = {properties.AUTHENTICATION_METHOD: b"m", properties.AUTHENTICATION_DATA: b"the-proof"}
-    return ConnectPacket(
+    return Connect(
         version=version,
         client_id=client_id,
         clean=True,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits, cost_of
 from tidegate.gateway.connection.advised import UNANSWERED_MAX
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
@@ -17,6 +17,7 @@ from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.mqtt.client import encode_publish
+from tidegate.mqtt.fields import encode_length
 from tidegate.mqtt.packets import Suback, Subscribe, Unsubscribe, encode
 
 ADVICE = b"tidegate/advice"
@@ -44,7 +45,7 @@ class Held:
         self.advice = AdviceInForce(self.clock)
         self.counters = Counters()
         passing = Passing(
-            Hold(Credits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0),
+            Hold(ClientCredits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0),
             TopicRules(DEFAULT_CLASSES),
             Classes(DEFAULT_CLASSES, self.counters),
             self.advice,
@@ -284,3 +285,26 @@ def test_pings_without_end_are_an_offence() -> None:
     assert held.session.problem == ""
     held.from_device(PINGREQ)
     assert (held.session.problem, held.session.code) == ("too many pings", 0x96)
+
+
+@pytest.mark.parametrize("packet_bytes", [100, 4_095, 4_096, 4_098, 4_099, 8_191, 8_192, 8_195])
+def test_a_publish_costs_the_same_whichever_way_it_passes(packet_bytes: int) -> None:
+    """First on its topic or like the one before, whole or in pieces, alone or beside others, taken apart or not."""
+
+    def cost(held: Held, *chunks: bytes) -> float:
+        credits = held.session.passing.hold.credits
+        before = credits.state(0.0)[0]
+        for chunk in chunks:
+            held.from_device(chunk)
+        return before - credits.state(0.0)[0]
+
+    body_bytes = next(size for size in range(packet_bytes) if 1 + len(encode_length(size)) + size == packet_bytes)
+    topic_and_id = 2 + len(b"telemetry/d") + 2
+    packet = encode_publish(b"telemetry/d", bytes(body_bytes - topic_and_id), packet_id=1)
+    held, expected = Held(), cost_of(packet_bytes)
+    assert cost(held, packet) == expected, "the first"
+    assert cost(held, packet) == expected, "like the one before"
+    assert cost(held, packet[:50], packet[50:]) == expected, "in pieces"
+    assert cost(held, packet + packet) == 2 * expected, "two at once"
+    assert cost(held, packet + PINGREQ) == expected, "beside another packet"
+    assert cost(held, packet + subscribe(1, b"a")) == expected, "in a chunk that is taken apart"

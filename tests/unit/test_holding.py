@@ -2,14 +2,14 @@
 
 import pytest
 
-from tidegate.control.limiting.credits import BURST, TOLERANCE, Credits
-from tidegate.control.limiting.token_bucket import TokenBucket
+from buckets import bucket
+from tidegate.control.limiting.credits import BURST, TOLERANCE, ClientCredits
 from tidegate.gateway.connection.holding import DOUBLE_S, Hold
 
 
 def hold(rate_per_s: float | None = None, *, keep_alive_s: float = 0.0, most: float = 1e6, per_s: float = 1e6) -> Hold:
     """Held to a rate where one is given; the turns that a client has to begin with are used up at 0 s."""
-    one = Hold(Credits(most, per_s, 0.0), bytes_max=100, hold_s_max=30.0, keep_alive_s=keep_alive_s)
+    one = Hold(ClientCredits(most, per_s, 0.0), bytes_max=100, hold_s_max=30.0, keep_alive_s=keep_alive_s)
     if rate_per_s is not None:
         one.limit(rate_per_s / TOLERANCE, 0.0)
         assert one.passes(int(BURST), BURST, 0.0)
@@ -132,9 +132,9 @@ def test_what_expires_is_not_released_but_handed_out_once() -> None:
 
 
 def test_a_topics_limit_is_waited_for_and_named() -> None:
-    one, topic = hold(), TokenBucket(4.0, 1.0, 0.0, "a/#")
-    assert one.passes_limits(1, 0.0, (topic,))
-    assert not one.passes_limits(1, 0.0, (topic,))
+    one, topic = hold(), bucket(4.0, 1.0, "a/#")
+    assert one.passes_limits(1, 1, 0.0, (topic,))
+    assert not one.passes_limits(1, 1, 0.0, (topic,))
     push(one, b"a", b"b", buckets=(topic,))
     push(one, b"elsewhere")
     assert one.release(0.0) == []
@@ -143,9 +143,9 @@ def test_a_topics_limit_is_waited_for_and_named() -> None:
 
 
 def test_of_several_limits_the_last_to_be_ready_counts() -> None:
-    fast, slow = TokenBucket(4.0, 1.0, 0.0, "a/#"), TokenBucket(1.0, 1.0, 0.0, "a/b")
+    fast, slow = bucket(4.0, 1.0, "a/#"), bucket(1.0, 1.0, "a/b")
     one = hold()
-    assert one.passes_limits(1, 0.0, (fast, slow))
+    assert one.passes_limits(1, 1, 0.0, (fast, slow))
     push(one, b"a", buckets=(fast, slow))
     assert one.release(0.0) == []
     assert one.reason == "the topics a/b"
@@ -153,15 +153,15 @@ def test_of_several_limits_the_last_to_be_ready_counts() -> None:
 
 
 def test_a_publish_that_does_not_pass_takes_nothing_from_any_limit() -> None:
-    free, used, one = TokenBucket(1.0, 1.0, 0.0), TokenBucket(1.0, 1.0, 0.0), hold(most=1.0, per_s=1e-9)
+    free, used, one = bucket(1.0, 1.0), bucket(1.0, 1.0), hold(most=1.0, per_s=1e-9)
     assert used.take(1, 0.0)
-    assert not one.passes_limits(1, 0.0, (free, used))
+    assert not one.passes_limits(1, 1, 0.0, (free, used))
     assert free.take(1, 0.0)
     assert one.passes(1, 1, 0.0)
 
 
 def test_a_late_timer_does_not_cost_a_client_the_topics_rate() -> None:
-    one, topic = hold(), TokenBucket(1000.0, 1.0, 0.0)
+    one, topic = hold(), bucket(1000.0, 1.0)
     push(one, *(b"%d" % number for number in range(60)), buckets=(topic,))
     assert one.release(0.0) == [b"0"]
     assert len(one.release(0.0205)) == 20
@@ -169,7 +169,7 @@ def test_a_late_timer_does_not_cost_a_client_the_topics_rate() -> None:
 
 
 def test_time_in_which_the_client_had_no_turn_is_no_place_in_a_topics_line() -> None:
-    one, topic = hold(0.01), TokenBucket(1.0, 1.0, 0.0)
+    one, topic = hold(0.01), bucket(1.0, 1.0)
     push(one, b"a", b"b", b"c", buckets=(topic,))
     assert one.release(0.0) == []
     one.limit(1000.0, 100.0)
@@ -178,7 +178,7 @@ def test_time_in_which_the_client_had_no_turn_is_no_place_in_a_topics_line() -> 
 
 @pytest.mark.parametrize("leaves", [True, False])
 def test_who_leaves_gives_its_place_to_others(leaves: bool) -> None:
-    one, other, topic = hold(), hold(), TokenBucket(1.0, 1.0, 0.0)
+    one, other, topic = hold(), hold(), bucket(1.0, 1.0)
     assert topic.take(1, 0.0)
     push(one, b"a", buckets=(topic,))
     assert one.release(0.0) == []
@@ -189,7 +189,7 @@ def test_who_leaves_gives_its_place_to_others(leaves: bool) -> None:
 
 
 def test_an_expired_message_gives_its_place_to_others() -> None:
-    one, topic = hold(), TokenBucket(1.0, 1.0, 0.0)
+    one, topic = hold(), bucket(1.0, 1.0)
     assert topic.take(1, 0.0)
     push(one, b"a", buckets=(topic,), expires_s=0.5)
     push(one, b"b", buckets=(topic,))

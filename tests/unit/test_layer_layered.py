@@ -82,7 +82,7 @@ class Deaf(Echo):
         pass
 
 
-class Door:
+class Listening:
     def __init__(self, address: tuple[str, int], trust: ssl.SSLContext) -> None:
         self.address = address
         self.trust = trust
@@ -108,15 +108,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def door(
+async def listening(
     files: Path, make: Callable[[], Echo] = Echo, *, tls: bool = True, **options: object
-) -> AsyncIterator[Door]:
+) -> AsyncIterator[Listening]:
     pair = {"certificate": str(files / "gateway.pem"), "key": str(files / "gateway.key")} if tls else {}
     settings = GatewaySettings(listeners=(Listener(port=0, **pair, **options),))  # type: ignore[arg-type]
     mqtt, http, bound = bind(settings)
     mqtt.sock.close()
     http.sock.close()
-    opened = Door(bound.address, ssl.create_default_context(cafile=str(files / "authority.pem")))
+    opened = Listening(bound.address, ssl.create_default_context(cafile=str(files / "authority.pem")))
 
     def made() -> Echo:
         opened.inner.append(make())
@@ -139,7 +139,7 @@ def run(test: Coroutine[None, None, None]) -> None:
 
 def test_plain_mqtt_has_nothing_in_between(files: Path) -> None:
     async def test() -> None:
-        async with door(files, tls=False) as here:
+        async with listening(files, tls=False) as here:
             reader, writer = await here.connected(b"hello", tls=False)
             assert await reader.readexactly(5) == b"hello"
             (inner,) = here.inner
@@ -152,7 +152,7 @@ def test_plain_mqtt_has_nothing_in_between(files: Path) -> None:
 
 def test_what_is_said_through_a_proxy_header_and_tls_comes_back(files: Path) -> None:
     async def test() -> None:
-        async with door(files, proxy_protocol=True) as here:
+        async with listening(files, proxy_protocol=True) as here:
             reader, writer = await here.connected(BALANCER_SAYS)
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
@@ -170,7 +170,7 @@ def test_what_is_said_through_a_proxy_header_and_tls_comes_back(files: Path) -> 
 
 def test_who_reads_slowly_is_not_read_meanwhile(files: Path) -> None:
     async def test() -> None:
-        async with door(files) as here:
+        async with listening(files) as here:
             reader, writer = await here.connected()
             said = bytes(range(256)) * 20_000
             writer.write(said)
@@ -186,7 +186,7 @@ def test_who_reads_slowly_is_not_read_meanwhile(files: Path) -> None:
 @pytest.mark.parametrize("tls", [False, True])
 def test_a_websocket_client_of_others_is_served(files: Path, tls: bool) -> None:
     async def test() -> None:
-        async with door(files, tls=tls, protocol="websocket") as here:
+        async with listening(files, tls=tls, protocol="websocket") as here:
             options = {"ssl": here.trust, "server_hostname": "localhost"} if tls else {}
             uri = f"{'wss' if tls else 'ws'}://127.0.0.1:{here.address[1]}/mqtt"
             async with connect(uri, subprotocols=[Subprotocol("mqtt")], **options) as client:
@@ -206,7 +206,7 @@ def test_a_websocket_client_of_others_is_served(files: Path, tls: bool) -> None:
 
 def test_who_speaks_no_websocket_hears_why_before_it_is_closed(files: Path) -> None:
     async def test() -> None:
-        async with door(files, protocol="websocket") as here:
+        async with listening(files, protocol="websocket") as here:
             reader, writer = await here.connected()
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
             assert (await reader.read()).startswith(b"HTTP/1.1 404 Not Found\r\n")
@@ -223,7 +223,7 @@ def test_who_speaks_no_websocket_hears_why_before_it_is_closed(files: Path) -> N
 )
 def test_a_problem_of_a_layer_ends_the_connection(files: Path, first: bytes, reason: str) -> None:
     async def test() -> None:
-        async with door(files, proxy_protocol=True) as here:
+        async with listening(files, proxy_protocol=True) as here:
             reader, writer = await here.connected(first, tls=False)
             assert await reader.read() == b""
             writer.close()
@@ -237,7 +237,7 @@ def test_a_problem_of_a_layer_ends_the_connection(files: Path, first: bytes, rea
 def test_a_client_that_ends_is_heard_once(files: Path, keeps_open: bool, says_farewell: bool) -> None:
     """A blocking socket, because asyncio's cannot close only their sending half with TLS."""
 
-    def client(here: Door) -> bytes:
+    def client(here: Listening) -> bytes:
         plain = socket.create_connection(here.address, timeout=5)
         with here.trust.wrap_socket(plain, server_hostname="localhost") as secret:
             secret.sendall(b"hello")
@@ -250,7 +250,7 @@ def test_a_client_that_ends_is_heard_once(files: Path, keeps_open: bool, says_fa
             return heard
 
     async def test() -> None:
-        async with door(files, lambda: Echo(keeps_open=keeps_open)) as here:
+        async with listening(files, lambda: Echo(keeps_open=keeps_open)) as here:
             assert await asyncio.to_thread(client, here) == b"hello"
             await here.inner[0].gone
             assert here.inner[0].events == ["eof"]
@@ -260,7 +260,7 @@ def test_a_client_that_ends_is_heard_once(files: Path, keeps_open: bool, says_fa
 
 def test_who_asks_and_does_not_read_is_ended(files: Path) -> None:
     async def test() -> None:
-        async with door(files, Deaf, tls=False, protocol="websocket") as here:
+        async with listening(files, Deaf, tls=False, protocol="websocket") as here:
             with socket.socket() as client:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
                 client.setblocking(False)

@@ -1,4 +1,4 @@
-"""The doors: in which order they are bound, and the sentence for each setting that cannot work."""
+"""The listeners: in which order they are bound, and the sentence for each setting that cannot work."""
 
 import contextlib
 import socket
@@ -18,7 +18,7 @@ from tidegate.settings.tree import load
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("doors")
+    directory = tmp_path_factory.mktemp("listeners")
     authority = Authority(directory)
     _, key = authority.sign("gateway")
     authority.sign("other")
@@ -30,22 +30,22 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def bound(settings: GatewaySettings, *, reuse_port: bool = False) -> Iterator[list[Bound]]:
-    doors = bind(settings, reuse_port=reuse_port)
+    listeners = bind(settings, reuse_port=reuse_port)
     try:
-        yield doors
+        yield listeners
     finally:
-        for door in doors:
-            door.sock.close()
+        for one in listeners:
+            one.sock.close()
 
 
 def test_every_door_is_bound_in_order(files: Path) -> None:
     secret = Listener(port=0, certificate=str(files / "gateway.pem"), key=str(files / "gateway.key"))
     elsewhere = Listener(port=0, host="127.0.0.2", protocol="websocket")
-    with bound(GatewaySettings(listeners=(secret, elsewhere))) as doors:
-        assert [door.listener.protocol for door in doors] == ["mqtt", "http", "mqtt", "websocket"]
-        assert [door.address[0] for door in doors] == ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2"]
-        for door in doors:
-            socket.create_connection(door.address, timeout=5).close()
+    with bound(GatewaySettings(listeners=(secret, elsewhere))) as listeners:
+        assert [one.listener.protocol for one in listeners] == ["mqtt", "http", "mqtt", "websocket"]
+        assert [one.address[0] for one in listeners] == ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2"]
+        for one in listeners:
+            socket.create_connection(one.address, timeout=5).close()
 
 
 def test_a_port_is_shared_where_that_is_asked_for() -> None:
@@ -110,7 +110,7 @@ def test_http_reads_no_proxy_header() -> None:
 
 def test_the_example_has_one_door_of_each_kind() -> None:
     example = load(Path(__file__).parents[2] / "examples" / "listeners.toml", {}).gateway
-    assert [(door.port, door.protocol, door.proxy_protocol) for door in example.listeners] == [
+    assert [(one.port, one.protocol, one.proxy_protocol) for one in example.listeners] == [
         (8883, "mqtt", False),
         (8443, "websocket", False),
         (8444, "http", False),

@@ -11,6 +11,7 @@ from tidegate.mqtt.client import (
     PublishAcknowledged,
     Subscribed,
 )
+from tidegate.mqtt.fields import encode_length
 
 
 @pytest.mark.parametrize(
@@ -42,12 +43,12 @@ from tidegate.mqtt.client import (
             mqtt.encode_subscribe("a/b", packet_id=258), b"\x82\x08\x01\x02\x00\x03a/b\x00", id="subscribed at QoS 0"
         ),
         pytest.param(mqtt.PINGREQ + mqtt.DISCONNECT, b"\xc0\x00\xe0\x00", id="ping and disconnect"),
-        pytest.param(mqtt.encode_length(0), b"\x00", id="length 0"),
-        pytest.param(mqtt.encode_length(127), b"\x7f", id="the longest of one byte"),
-        pytest.param(mqtt.encode_length(128), b"\x80\x01", id="the shortest of two"),
-        pytest.param(mqtt.encode_length(16_383), b"\xff\x7f", id="the longest of two"),
-        pytest.param(mqtt.encode_length(16_384), b"\x80\x80\x01", id="the shortest of three"),
-        pytest.param(mqtt.encode_length(268_435_455), b"\xff\xff\xff\x7f", id="the longest of all"),
+        pytest.param(encode_length(0), b"\x00", id="length 0"),
+        pytest.param(encode_length(127), b"\x7f", id="the longest of one byte"),
+        pytest.param(encode_length(128), b"\x80\x01", id="the shortest of two"),
+        pytest.param(encode_length(16_383), b"\xff\x7f", id="the longest of two"),
+        pytest.param(encode_length(16_384), b"\x80\x80\x01", id="the shortest of three"),
+        pytest.param(encode_length(268_435_455), b"\xff\xff\xff\x7f", id="the longest of all"),
     ],
 )
 def test_encoded(encoded: bytes, expected: bytes) -> None:
@@ -65,7 +66,7 @@ def test_encoded(encoded: bytes, expected: bytes) -> None:
         pytest.param(lambda: mqtt.encode_publish(b"t", b"x", packet_id=65_536), id="packet identifier over 16 bits"),
         pytest.param(lambda: mqtt.encode_publish(b"t", b"x", duplicate=True), id="QoS 0 as duplicate"),
         pytest.param(lambda: mqtt.encode_subscribe("t", packet_id=0), id="subscription without packet identifier"),
-        pytest.param(lambda: mqtt.encode_length(268_435_456), id="packet over 256 MiB"),
+        pytest.param(lambda: encode_length(268_435_456), id="packet over 256 MiB"),
     ],
 )
 def test_refused(encode) -> None:
@@ -125,7 +126,7 @@ def test_what_is_not_mqtt_ends_the_decoder(data: bytes) -> None:
 
 def test_a_huge_packet_that_is_skipped_is_never_held() -> None:
     decoder = mqtt.Decoder()
-    decoder.receive(b"\x30" + mqtt.encode_length(100_000_000))
+    decoder.receive(b"\x30" + encode_length(100_000_000))
     for _ in range(100):
         assert decoder.receive(bytes(1_000_000)) == []
         assert len(decoder._pending) == 0

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tidegate.gateway.connection.connect_plan import NEVER, ConnectPlan, Limits, plan_connect
+from tidegate.gateway.connection.connect_plan import ConnectPlan, Limits, plan_connect
 from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
 from tidegate.gateway.connection.translation import Translation
 from tidegate.mqtt import properties as p
@@ -32,7 +32,7 @@ from tidegate.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.mqtt.properties import Properties
+from tidegate.mqtt.properties import NEVER_EXPIRES, Properties
 from tidegate.mqtt.violations import Violation
 
 LIMITS = Limits(
@@ -119,10 +119,10 @@ def subscribe(packet_id: int, *entries: tuple[bytes, int]) -> Subscribe:
     [
         pytest.param(True, 0, True, False, None, id="a session for one connection is a clean one"),
         pytest.param(True, 30, False, True, 30, id="anew and to be kept: deleted before, and when it has expired"),
-        pytest.param(True, NEVER, False, True, None, id="anew and kept for ever"),
+        pytest.param(True, NEVER_EXPIRES, False, True, None, id="anew and kept for ever"),
         pytest.param(False, 0, False, False, 0, id="resumed for the last time: deleted when the client leaves"),
         pytest.param(False, 30, False, False, 30, id="resumed and kept for a while"),
-        pytest.param(False, NEVER, False, False, None, id="resumed and kept for ever"),
+        pytest.param(False, NEVER_EXPIRES, False, False, None, id="resumed and kept for ever"),
     ],
 )
 def test_a_session_begins_and_ends_as_the_client_says(
@@ -176,7 +176,7 @@ ANNOUNCED = {
         pytest.param(client(keep_alive_s=601), LIMITS, {p.SERVER_KEEP_ALIVE: 600}, id="a keep-alive over the cap"),
         pytest.param(client(keep_alive_s=0), LIMITS, {p.SERVER_KEEP_ALIVE: 600}, id="no keep-alive"),
         pytest.param(
-            client(session_expiry=NEVER),
+            client(session_expiry=NEVER_EXPIRES),
             msgspec.structs.replace(LIMITS, session_expiry_s_max=3_600),
             {p.SESSION_EXPIRY: 3_600},
             id="a session expiry over the cap",
@@ -304,7 +304,7 @@ def test_only_a_normal_disconnect_takes_the_will_back(code: int, upstream: bytes
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "delete_after_s"), [(30, 0, 0), (30, 99, 99), (NEVER, 5, 5), (5, NEVER, None)]
+    ("before", "after", "delete_after_s"), [(30, 0, 0), (30, 99, 99), (NEVER_EXPIRES, 5, 5), (5, NEVER_EXPIRES, None)]
 )
 def test_disconnect_may_change_when_the_session_ends(before: int, after: int, delete_after_s: int | None) -> None:
     held = Held(client(session_expiry=before))

@@ -1,6 +1,6 @@
 """Packets that no library would send: MQTT of both versions, with every field open to abuse."""
 
-from tidegate.mqtt.client import encode_length
+from tidegate.mqtt.fields import encode_length
 
 # Stands for a client id that no other attempt has; the same length, so that packets stay whole.
 ANYBODY = b"hostile-000000"

@@ -20,11 +20,12 @@ from tidegate.bus.installation import load_installation
 from tidegate.cli.ledger import ACKS
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.devices import boots
-from tidegate.devices.acknowledgements import SUFFIX, AckFile, check_device
+from tidegate.devices.acknowledgements import SUFFIX, AckFile
 from tidegate.devices.fleet import EXIT_UNACKNOWLEDGED
 from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.simulation import Progress, Simulation, SimulationPlan, Summary
+from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 
 # Files that a process needs beside one connection per device.

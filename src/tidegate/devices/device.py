@@ -19,13 +19,14 @@ from pathlib import Path
 import msgspec
 
 from tidegate.devices import boots
-from tidegate.devices.acknowledgements import AckFile, check_device
+from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.aggregation import Aggregate
 from tidegate.devices.dead_band import SILENCE_S_MAX, DeadBand
 from tidegate.devices.pacing import Pacing
 from tidegate.devices.publisher import Publisher, PublisherSettings
 from tidegate.devices.topics import check_class
 from tidegate.model.advice import Advice
+from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 
 WINDOW = 8

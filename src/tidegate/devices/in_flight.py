@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import msgspec
 
 from tidegate.mqtt import client as mqtt
+from tidegate.mqtt.fields import PACKET_ID_MAX
 
 # The highest packet identifier belongs to the subscription, all others to readings.
-SUBSCRIPTION_ID = mqtt.PACKET_ID_MAX
+SUBSCRIPTION_ID = PACKET_ID_MAX
 
 
 class Message(msgspec.Struct, gc=False):

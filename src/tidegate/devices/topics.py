@@ -2,8 +2,8 @@
 
 import msgspec
 
-from tidegate.devices.acknowledgements import check_device
 from tidegate.model.classes import ClassName
+from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 from tidegate.model.readings import TELEMETRY
 

@@ -1,1 +1,14 @@
-"""The MQTT data plane: routes connections to brokers, passes frames both ways, puts advice behind acknowledgements."""
+"""The MQTT data plane: routes connections to brokers, passes frames both ways, puts advice behind acknowledgements.
+
+Begin with ``server.py``, one gateway process: it opens the listeners (``listening.py``, and ``layers/`` for TLS,
+WebSocket and PROXY headers) and makes a ``DeviceSide`` of every connection that comes. ``processes/`` runs several such
+processes as one gateway, and ``shared/`` is the memory in which they agree.
+
+* The machines of one connection are in ``connection/``: bytes in, bytes out, the time handed in, no IO. ``opening.py``
+  reads CONNECT, ``session.py`` passes everything behind it, ``passing.py`` and ``holding.py`` decide what has to wait,
+  ``translation.py`` stands between an MQTT 5 device and a 3.1.1 broker.
+* The asyncio shell around them: ``device_side.py`` and ``broker_side.py`` are the two sockets, ``dialling.py`` finds a
+  broker for a device, ``waiting.py`` drives what waits, ``admitting.py`` whose turn it is to be connected.
+* ``gate.py`` is what all connections of a process share; ``routing.py`` chooses brokers; ``http.py`` and ``ingest.py``
+  take readings from devices that do not speak MQTT.
+"""

@@ -26,7 +26,7 @@ class Admitting:
         return await turn
 
     def answered(self, ticket: object, took_s: float, ok: bool) -> None:
-        """What came of a turn. Who was not answered has to ask for another one next."""
+        """What came of a turn. A client that was not answered has to ask for another one next."""
         self._admission.answered(ticket, took_s, ok, time.monotonic())
         if ok:
             self._go_on()

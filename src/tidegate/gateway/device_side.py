@@ -2,9 +2,9 @@
 
 A device must say CONNECT in time. It is then dialled to a broker; what it sends meanwhile waits. Once a broker has
 answered, bytes flow both ways through the session, and for an MQTT 5 device on a 3.1.1 broker through a translation
-before it. Who cannot write any further stops the other side from being read, so the gateway never holds more than its
-buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for their
-turn still go to the broker at their pace.
+before it. A side that cannot write any further stops the other from being read, so the gateway never holds more than
+its buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for
+their turn still go to the broker at their pace.
 """
 
 import asyncio
@@ -12,14 +12,15 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from tidegate.gateway.connection.flow import BrokerFlow, DeviceFlow
-from tidegate.gateway.connection.opening import Connect, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
 from tidegate.gateway.connection.session import Session
 from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.dialling import Dialled, dial_any
 from tidegate.gateway.layers import sockets
 from tidegate.gateway.waiting import TOO_LONG, Waiting
 from tidegate.mqtt import violations
-from tidegate.mqtt.packets import DISCONNECT, Disconnect, encode, encode_frame
+from tidegate.mqtt.client import DISCONNECT
+from tidegate.mqtt.packets import Disconnect, encode
 from tidegate.mqtt.violations import Violation
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class DeviceSide(asyncio.Protocol):
 
     def __init__(self, gate: "Gate") -> None:
         self.side: BrokerSide | None = None  # once a broker has answered
-        self.connect: Connect | None = None
+        self.connect: ConnectSummary | None = None
         self.client_id = ""
         self.transport: asyncio.Transport | None = None
         self.translation: Translation | None = None
@@ -162,7 +163,7 @@ class DeviceSide(asyncio.Protocol):
     def dismiss(self) -> None:
         """The gateway goes: the device shall come again, elsewhere, and its will is not published for that."""
         if self.side is not None and self._session is not None and self.connect is not None:
-            self.side.write(encode_frame(DISCONNECT, b""))
+            self.side.write(DISCONNECT)
         self.end("draining", SHUTTING_DOWN)
 
     def broker_left(self) -> None:
@@ -189,7 +190,7 @@ class DeviceSide(asyncio.Protocol):
                 self._gate.counters.drop("larger than the client takes", self.translation.dropped)
             self._gate.forget(self, self.dialled)
 
-    def says_the_same(self, connect: Connect) -> bool:
+    def says_the_same(self, connect: ConnectSummary) -> bool:
         """Whether somebody else has this one's credentials."""
         return self.connect is not None and self.connect.credentials == connect.credentials
 
@@ -207,8 +208,8 @@ class DeviceSide(asyncio.Protocol):
             # Where reading is paused the broker's farewell would go unseen.
             if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
                 if not self._is_half_closed:
-                    # Who is taken over has not died: no will is published, as the embedded brokers have it.
-                    side.transport.write(encode_frame(DISCONNECT, b""))
+                    # A client that is taken over has not died: no will is published, as the embedded brokers have it.
+                    side.transport.write(DISCONNECT)
                 side.transport.write_eof()
                 await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
         finally:
@@ -290,9 +291,9 @@ class DeviceSide(asyncio.Protocol):
         if side.transport is None or side.transport.is_closing() or self.transport is None:
             self.close()
             return
-        self._flow = DeviceFlow(self, session, side.transport.write)
+        self._flow = DeviceFlow(self, session, side.transport.write, time.monotonic)
         if self.translation is None:
-            # A door with layers calls this side; without any the event loop calls the flow itself.
+            # A listener with layers calls this side; without any the event loop calls the flow itself.
             sockets.hand_over(self.transport, self, self._flow)
             sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
         if not self._writable:

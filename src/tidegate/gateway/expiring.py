@@ -12,10 +12,10 @@ from collections.abc import Callable
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.proxy import encode_header
 from tidegate.model.routes import Broker
+from tidegate.mqtt.client import DISCONNECT
 from tidegate.mqtt.packets import CONNACK
 
 NOBODY = Peer(address=("", 0))
-_DISCONNECT = b"\xe0\x00"
 _CONNACK_BYTES = 4
 
 
@@ -30,7 +30,7 @@ async def delete_session(broker: Broker, packet: bytes, timeout_s: float, peer: 
                     writer.write(encode_header(peer, peer.address))
                 writer.write(packet)
                 answer = await reader.readexactly(_CONNACK_BYTES)
-                writer.write(_DISCONNECT)
+                writer.write(DISCONNECT)
                 writer.write_eof()
                 await reader.read()
                 return answer[0] == CONNACK and answer[3] == 0

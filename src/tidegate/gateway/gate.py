@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate.control.limiting.credits import LEVEL_MAX, Credits
+from tidegate.control.limiting.credits import LEVEL_MAX, ClientCredits
 from tidegate.gateway.admitting import Admitting
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
-from tidegate.gateway.connection.opening import Connect
+from tidegate.gateway.connection.opening import ConnectSummary
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
 from tidegate.gateway.device_side import GIVE_WAY_S, DeviceSide
@@ -139,12 +139,12 @@ class Gate:
                 left_at_s=now_s,
             )
 
-    async def make_way(self, connect: Connect) -> Known | None:
+    async def make_way(self, connect: ConnectSummary) -> Known | None:
         """What is known of a client, once its old connection has ended.
 
         A client that is still connected, here or on another process, connects again: that one ends first. A
-        broker that met both at once would hold the new one back for a second. Only who says the same password is
-        believed to be the same client; anybody else is for the broker to judge. So is everything where the broker
+        broker that met both at once would hold the new one back for a second. Only a client with the same
+        credentials is taken to be the same; any other is for the broker to judge. So is everything where the broker
         speaks MQTT 5: it tells the old connection why it ends.
         """
         known = self.router.known(connect.client_id)
@@ -190,20 +190,20 @@ class Gate:
             if device.transport is not None:
                 device.transport.abort()
 
-    async def drain(self, seconds: float) -> None:
-        """Send everybody away, evenly over the time: who comes again all at once is a storm."""
+    async def drain(self, drain_s: float) -> None:
+        """Send everybody away, evenly over the time: devices that all come again at once are a storm."""
         devices, began_s = list(self._devices), time.monotonic()
         for number, device in enumerate(devices, start=1):
             device.dismiss()
-            ahead_s = began_s + seconds * number / len(devices) - time.monotonic()
+            ahead_s = began_s + drain_s * number / len(devices) - time.monotonic()
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)
 
     # -- what a connection needs
 
-    def session(self, connect: Connect, known: Known | None, *, translated: bool = False) -> Session:
+    def session(self, connect: ConnectSummary, known: Known | None, *, translated: bool = False) -> Session:
         now_s, settings = time.monotonic(), self.settings
-        credits_now = Credits(
+        credits_now = ClientCredits(
             settings.client_credits_max,
             settings.client_credits_per_s,
             now_s,
@@ -241,15 +241,17 @@ class Gate:
             packet_bytes_max=connect.packet_bytes_max,
         )
 
-    def _credits_left(self, connect: Connect, known: Known | None, now_s: float) -> tuple[float, float, float] | None:
+    def _credits_left(
+        self, connect: ConnectSummary, known: Known | None, now_s: float
+    ) -> tuple[float, float, float] | None:
         """What the client has left: of its connection that is still here, else of its last one."""
         before = self._by_client.get(self.router.digest(connect.client_id)) if known is not None else None
         if before is not None and before.dialled is not None and before.says_the_same(connect):
             return before.dialled.session.passing.hold.credits.state(now_s)
         return known.credits if known is not None else None
 
-    def keep_alive_of(self, connect: Connect, session: Session) -> float:
-        """How long the device may be silent, as far as anybody said; who says nothing gets the longest."""
+    def keep_alive_of(self, connect: ConnectSummary, session: Session) -> float:
+        """How long the device may be silent, as far as anybody said; one that names no time gets the longest."""
         said_s = connect.keep_alive_s if session.keep_alive_s is None else session.keep_alive_s
         return float(min(said_s or self.settings.keep_alive_s_max, self.settings.keep_alive_s_max))
 
@@ -308,5 +310,5 @@ class Gate:
         )
 
 
-def _version_name(connect: Connect, dialled: Dialled) -> str:
+def _version_name(connect: ConnectSummary, dialled: Dialled) -> str:
     return _VERSION_NAMES[connect.version] if dialled.translation is None else "5 on 3.1.1"

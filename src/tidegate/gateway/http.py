@@ -1,6 +1,6 @@
 """HTTP ingest: one reading per request, for devices that do not speak MQTT.
 
-``204 No Content`` means that a broker has acknowledged the reading; everything else says in one sentence why not.
+``204 No Content`` means that a broker has acknowledged the reading; any other answer says why not.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
-from tidegate.devices.acknowledgements import check_device
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.ingest import Ingest
+from tidegate.model.devices import check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
 
@@ -88,7 +88,7 @@ def _check_reading(payload: bytes) -> None:
 
 
 def _advice_headers(gate: Gate, device_class: str | None) -> dict[str, str]:
-    """Who comes by HTTP need not know its class: it is told the interval of its topic's."""
+    """A client that comes by HTTP need not know its class: it is told the interval of its topic's."""
     current = gate.advice.current()
     if current is None:
         return {}

@@ -14,6 +14,7 @@ from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker
 from tidegate.mqtt import client as mqtt
+from tidegate.mqtt.fields import PACKET_ID_MAX
 
 RECONNECT_S = 0.5
 
@@ -54,7 +55,7 @@ class _Connection(asyncio.Protocol):
 
     def send(self, topic: bytes, payload: bytes) -> asyncio.Future[None]:
         assert self.transport is not None
-        self._packet_id = self._packet_id % mqtt.PACKET_ID_MAX + 1
+        self._packet_id = self._packet_id % PACKET_ID_MAX + 1
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting[self._packet_id] = waiter
         self.transport.write(mqtt.encode_publish(topic, payload, packet_id=self._packet_id))

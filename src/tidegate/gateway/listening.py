@@ -1,4 +1,4 @@
-"""The doors of a gateway: sockets that are bound, and what stands behind each of them."""
+"""The listeners of a gateway: sockets that are bound, and what stands behind each of them."""
 
 import asyncio
 import errno
@@ -52,7 +52,7 @@ def bind(settings: GatewaySettings, *, reuse_port: bool = False) -> list[Bound]:
 
 
 async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[], Inner]) -> asyncio.Server:
-    """Let devices in at a door for MQTT or WebSocket. Plain MQTT has nothing between the socket and the device."""
+    """Accept devices at a listener for MQTT or WebSocket. Plain MQTT has nothing between the socket and the device."""
     make_layers = _layers(bound.listener, settings)
 
     def make() -> asyncio.Protocol:
@@ -64,7 +64,7 @@ async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[
 
 
 def http_tls(listener: Listener) -> dict[str, Any]:
-    """What uvicorn has to be told so that a door for HTTP speaks TLS; nothing where it is plain."""
+    """What uvicorn has to be told so that a listener for HTTP speaks TLS; nothing where it is plain."""
     if listener.certificate is None:
         return {}
     chosen: dict[str, Any] = {"ssl_certfile": listener.certificate, "ssl_keyfile": listener.key}

@@ -1,4 +1,4 @@
-"""One gateway process: its doors, HTTP ingest, and what it hears from and tells the control bus."""
+"""One gateway process: its listeners, HTTP ingest, and what it hears from and tells the control bus."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 
 class Gateway:
-    """``start`` opens the doors, ``stop`` closes them and everything behind. Belongs to one event loop.
+    """``start`` opens the listeners, ``stop`` closes them and everything behind. Belongs to one event loop.
 
     Alone it is a whole gateway. As one process of several it is given the memory they share, its own row there, its
     sockets, and how to ask the others.
@@ -119,7 +119,7 @@ class Gateway:
             )
 
     async def open(self, bound: Bound) -> asyncio.Server:
-        """Let devices in at one more door."""
+        """Accept devices at one more listener."""
         return await serve(bound, self._settings, lambda: DeviceSide(self.gate))
 
     def _serve_http(self, bound: Bound) -> None:
@@ -137,14 +137,14 @@ class Gateway:
         self._https.append(_HttpServer(config))
         self._tasks.append(asyncio.get_running_loop().create_task(self._https[-1].serve(sockets=[bound.sock])))
 
-    async def drain(self, seconds: float) -> None:
-        """Take nobody on any more, and send those who are here away, evenly over the time."""
-        self._close_doors()
-        await self.gate.drain(seconds)
+    async def drain(self, drain_s: float) -> None:
+        """Accept no more devices, and send those that are here away, evenly over the time."""
+        self._close_listeners()
+        await self.gate.drain(drain_s)
 
     async def stop(self) -> None:
         """Stop listening, close every connection, let go of the bus. Safe to call after a start that failed."""
-        self._close_doors()
+        self._close_listeners()
         self.gate.close_all()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_S_MAX, return_when=asyncio.FIRST_COMPLETED)
@@ -157,7 +157,7 @@ class Gateway:
         await self._ingest.stop()
         await self._watcher.stop()
 
-    def _close_doors(self) -> None:
+    def _close_listeners(self) -> None:
         for listener in self._listeners:
             listener.close()
         for server in self._https:

@@ -41,12 +41,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     packet_bytes_max: Positive = 1024**2
     topic_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 4_096
     properties_max: Positive = 64  # of one MQTT 5 packet
-    # MQTT 5 clients are told this much; of others, who asks for more is taken to ask for this much.
+    # MQTT 5 clients are told this much; others that ask for more are taken to ask for this much.
     keep_alive_s_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 65_535
     # Each connection takes two open files, its own and the one to the broker.
     connections_max: Positive = 9_000
     sticky_clients_max: Positive = 100_000
-    # What is advised is also enforced: who does not listen waits here. Who follows advice never notices.
+    # What is advised is also enforced: a client that does not listen waits here; one that follows advice never notices.
     enforce_advice: bool = True
     # Credits of one client: a publish costs one and one more per 4 KiB; they return slower while it is late.
     client_credits_max: Annotated[float, msgspec.Meta(ge=1, le=1e9)] = 50_000.0

@@ -1,9 +1,7 @@
 """A word more on an acknowledgement of MQTT 5: where it has properties, one is added; where it has none, they begin."""
 
-from tidegate.mqtt.client import encode_length
-from tidegate.mqtt.fields import TEXT_BYTES_MAX, encode_text, take_length
+from tidegate.mqtt.fields import TEXT_BYTES_MAX, encode_frame, encode_length, encode_text, take_length
 from tidegate.mqtt.frames import frame_size
-from tidegate.mqtt.packets import encode_frame
 from tidegate.mqtt.properties import USER_PROPERTY
 
 _SUCCESS = b"\0"

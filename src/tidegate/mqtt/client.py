@@ -5,13 +5,19 @@ out; CONNACK, PUBACK, SUBACK, PINGRESP and short messages at QoS 0 come back. An
 skipped without being held in memory. The events depend only on the bytes, never on how the network cut them.
 """
 
-import struct
-
 import msgspec
 
-STRING_BYTES_MAX = 65_535
-REMAINING_LENGTH_MAX = 268_435_455
-PACKET_ID_MAX = 65_535
+from tidegate.mqtt.connect_layout import encode_connect_body
+from tidegate.mqtt.fields import (
+    PACKET_ID_MAX,
+    TEXT_BYTES_MAX,
+    encode_frame,
+    encode_length,
+    encode_packet_id,
+    encode_text,
+)
+from tidegate.mqtt.frames import frame_size
+
 KEEP_ALIVE_S_MAX = 65_535
 # What a device is told is short. Longer packets than this are not for it, and are skipped.
 BODY_BYTES_MAX = 4_096
@@ -19,6 +25,7 @@ BODY_BYTES_MAX = 4_096
 PINGREQ = b"\xc0\x00"
 DISCONNECT = b"\xe0\x00"
 
+_CONNECT_FIRST, _SUBSCRIBE_FIRST = 0x10, 0x82
 _CONNACK, _PUBLISH, _PUBACK, _SUBACK, _PINGRESP = 2, 3, 4, 9, 13
 _RESERVED = (0, 15)
 # The shortest and the longest body of each packet that has to be understood.
@@ -98,11 +105,15 @@ def encode_connect(
         raise ValueError("MQTT 3.1.1 allows a password only beside a user name")
     if not 0 <= keep_alive_s <= KEEP_ALIVE_S_MAX:
         raise ValueError(f"keep_alive_s is {keep_alive_s}: expected 0 to {KEEP_ALIVE_S_MAX}")
-    flags = clean << 1 | (password is not None) << 6 | (user is not None) << 7
-    parts = [b"\x00\x04MQTT\x04", bytes((flags,)), struct.pack(">H", keep_alive_s), _string(client_id)]
-    parts += [_string(text) for text in (user, password) if text is not None]
-    body = b"".join(parts)
-    return b"\x10" + encode_length(len(body)) + body
+    body = encode_connect_body(
+        version=4,
+        client_id=client_id.encode(),
+        clean=clean,
+        keep_alive_s=keep_alive_s,
+        user=None if user is None else user.encode(),
+        password=None if password is None else password.encode(),
+    )
+    return encode_frame(_CONNECT_FIRST, body)
 
 
 def encode_publish(
@@ -115,8 +126,8 @@ def encode_publish(
 ) -> bytes:
     """PUBLISH: at QoS 1 with a packet identifier, at QoS 0 without. The topic comes as UTF-8."""
     topic_length = len(topic)
-    if not 0 < topic_length <= STRING_BYTES_MAX:
-        raise ValueError(f"a topic of {topic_length} bytes: expected 1 to {STRING_BYTES_MAX}")
+    if not 0 < topic_length <= TEXT_BYTES_MAX:
+        raise ValueError(f"a topic of {topic_length} bytes: expected 1 to {TEXT_BYTES_MAX}")
     if packet_id is None:
         if duplicate:
             raise ValueError("a message at QoS 0 is never sent twice: it cannot be a duplicate")
@@ -139,33 +150,7 @@ def encode_publish(
 
 def encode_subscribe(topic: str, *, packet_id: int) -> bytes:
     """SUBSCRIBE to one topic filter at QoS 0."""
-    if not 0 < packet_id <= PACKET_ID_MAX:
-        raise ValueError(f"packet identifier {packet_id}: expected 1 to {PACKET_ID_MAX}")
-    body = b"%b%b\x00" % (packet_id.to_bytes(2, "big"), _string(topic))
-    return b"\x82" + encode_length(len(body)) + body
-
-
-def encode_length(length: int) -> bytes:
-    """The variable-length size of a packet: seven bits a byte, the lowest first, at most four bytes."""
-    if length < 0x80:
-        return bytes((length,))
-    if length < 0x4000:
-        return bytes((length & 0x7F | 0x80, length >> 7))
-    if length > REMAINING_LENGTH_MAX:
-        raise ValueError(f"a packet of {length} bytes: MQTT allows {REMAINING_LENGTH_MAX}")
-    parts = bytearray()
-    while length >= 0x80:
-        parts.append(length & 0x7F | 0x80)
-        length >>= 7
-    parts.append(length)
-    return bytes(parts)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    if len(data) > STRING_BYTES_MAX:
-        raise ValueError(f"a text of {len(data)} bytes: MQTT allows {STRING_BYTES_MAX}")
-    return struct.pack(">H", len(data)) + data
+    return encode_frame(_SUBSCRIBE_FIRST, encode_packet_id(packet_id) + encode_text(topic.encode()) + b"\0")
 
 
 class Decoder:
@@ -206,10 +191,10 @@ class Decoder:
         kind = data[position] >> 4
         if kind in _RESERVED:
             return self._violate(f"packet type {kind} is reserved", events)
-        length, header = _decode_length(data, position + 1)
+        header, size = frame_size(data, position)
         if header <= 0:
             return self._violate("a packet length of more than four bytes", events) if header else 0
-        body, end = position + 1 + header, position + 1 + header + length
+        body, end, length = position + header, position + size, size - header
         if _is_skipped(kind, data[position], length):
             self._skip = max(0, end - len(data))
             return min(end, len(data)) - position
@@ -251,16 +236,3 @@ def _event(kind: int, body: bytes) -> Event:
     if kind == _CONNACK:
         return ConnectionAnswered(code=body[1], session_present=bool(body[0] & 1))
     return PingAnswered()
-
-
-def _decode_length(data: bytes, position: int) -> tuple[int, int]:
-    """(length, bytes it took); 0 bytes where more are needed, -1 where it can never be valid."""
-    length = 0
-    for index in range(4):
-        if position + index >= len(data):
-            return 0, 0
-        byte = data[position + index]
-        length |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return length, index + 1
-    return 0, -1

@@ -2,6 +2,18 @@
 
 import msgspec
 
+from tidegate.mqtt.connect_layout import (
+    CLEAN,
+    NAMES,
+    PASSWORD,
+    RESERVED,
+    USER,
+    WILL,
+    WILL_QOS,
+    WILL_QOS_SHIFT,
+    WILL_RETAIN,
+    encode_connect_body,
+)
 from tidegate.mqtt.fields import encode_text, take_binary, take_number, take_text
 from tidegate.mqtt.names import check_topic
 from tidegate.mqtt.properties import (
@@ -11,7 +23,7 @@ from tidegate.mqtt.properties import (
     IN_CONNECT,
     IN_WILL,
     Properties,
-    encode_properties,
+    encode_properties_of,
     parse_properties,
 )
 from tidegate.mqtt.violations import (
@@ -21,10 +33,6 @@ from tidegate.mqtt.violations import (
     malformed,
     protocol_error,
 )
-
-_NAMES = {3: b"MQIsdp", 4: b"MQTT", 5: b"MQTT"}
-_RESERVED, _CLEAN, _WILL, _WILL_RETAIN, _PASSWORD, _USER = 0x01, 0x02, 0x04, 0x20, 0x40, 0x80
-_WILL_QOS, _WILL_QOS_SHIFT = 0x18, 3
 
 
 class Will(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +75,7 @@ def version_of(body: bytes) -> tuple[bytes, int]:
 
 def parse_connect(body: bytes, properties_max: int) -> Connect:
     name, version = version_of(body)
-    if _NAMES.get(version) != name:
+    if NAMES.get(version) != name:
         raise Violation(UNSUPPORTED_VERSION, "unknown protocol")
     place = 2 + len(name) + 1
     flags, place = take_number(body, place, 1)
@@ -77,15 +85,15 @@ def parse_connect(body: bytes, properties_max: int) -> Connect:
     if AUTHENTICATION_DATA in properties.values and AUTHENTICATION_METHOD not in properties.values:
         raise protocol_error("authentication data without a method")
     client_id, place = take_text(body, place)
-    clean = bool(flags & _CLEAN)
+    clean = bool(flags & CLEAN)
     if not client_id and (version == 3 or (version == 4 and not clean)):
         raise Violation(CLIENT_ID_INVALID, "no client identifier")
     will, user, password = None, None, None
-    if flags & _WILL:
+    if flags & WILL:
         will, place = _parse_will(body, place, flags, version, properties_max)
-    if flags & _USER:
+    if flags & USER:
         user, place = take_text(body, place)
-    if flags & _PASSWORD:
+    if flags & PASSWORD:
         password, place = take_binary(body, place)
     if place != len(body):
         raise malformed()
@@ -104,28 +112,32 @@ def parse_connect(body: bytes, properties_max: int) -> Connect:
 def encode_connect(connect: Connect) -> bytes:
     """The body of the packet."""
     will, version = connect.will, connect.version
-    flags = _CLEAN * connect.clean | _USER * (connect.user is not None) | _PASSWORD * (connect.password is not None)
+    will_flags, will_fields = 0, b""
     if will is not None:
-        flags |= _WILL | will.qos << _WILL_QOS_SHIFT | _WILL_RETAIN * will.retain
-    parts = [encode_text(_NAMES[version]), bytes((version, flags)), connect.keep_alive_s.to_bytes(2, "big")]
-    if version == 5:
-        parts.append(encode_properties(connect.properties))
-    parts.append(encode_text(connect.client_id))
-    if will is not None:
-        if version == 5:
-            parts.append(encode_properties(will.properties))
-        parts += (encode_text(will.topic), encode_text(will.payload))
-    parts += (encode_text(field) for field in (connect.user, connect.password) if field is not None)
-    return b"".join(parts)
+        will_flags = WILL | will.qos << WILL_QOS_SHIFT | WILL_RETAIN * will.retain
+        will_fields = (
+            encode_properties_of(will.properties, version) + encode_text(will.topic) + encode_text(will.payload)
+        )
+    return encode_connect_body(
+        version=version,
+        client_id=connect.client_id,
+        clean=connect.clean,
+        keep_alive_s=connect.keep_alive_s,
+        user=connect.user,
+        password=connect.password,
+        properties=encode_properties_of(connect.properties, version),
+        will_flags=will_flags,
+        will=will_fields,
+    )
 
 
 def _check_flags(flags: int, version: int) -> None:
     """Bits that contradict each other. MQTT 3.1 says nothing about the lowest bit or a lone password, 5 allows that."""
-    if flags & _WILL_QOS == _WILL_QOS or (flags & (_WILL_QOS | _WILL_RETAIN) and not flags & _WILL):
+    if flags & WILL_QOS == WILL_QOS or (flags & (WILL_QOS | WILL_RETAIN) and not flags & WILL):
         raise malformed("bad flags")
-    if version > 3 and flags & _RESERVED:
+    if version > 3 and flags & RESERVED:
         raise malformed("bad flags")
-    if version == 4 and flags & _PASSWORD and not flags & _USER:
+    if version == 4 and flags & PASSWORD and not flags & USER:
         raise malformed("bad flags")
 
 
@@ -137,8 +149,8 @@ def _parse_will(body: bytes, place: int, flags: int, version: int, properties_ma
     will = Will(
         topic=topic,
         payload=payload,
-        qos=(flags & _WILL_QOS) >> _WILL_QOS_SHIFT,
-        retain=bool(flags & _WILL_RETAIN),
+        qos=(flags & WILL_QOS) >> WILL_QOS_SHIFT,
+        retain=bool(flags & WILL_RETAIN),
         properties=properties,
     )
     return will, place

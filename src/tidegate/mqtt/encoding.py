@@ -1,8 +1,7 @@
 """MQTT packets, values to bytes. What a version has no place for is left out."""
 
-from tidegate.mqtt.client import encode_length
 from tidegate.mqtt.connect import Connect, encode_connect
-from tidegate.mqtt.fields import encode_packet_id, encode_text
+from tidegate.mqtt.fields import encode_frame, encode_packet_id, encode_text
 from tidegate.mqtt.kinds import (
     AUTH,
     CONNACK,
@@ -33,6 +32,7 @@ from tidegate.mqtt.properties import (
     EMPTY,
     Properties,
     encode_properties,
+    encode_properties_of,
 )
 
 _FLAG = 0x02
@@ -49,16 +49,16 @@ def encode(packet: Packet, version: int) -> bytes:  # noqa: PLR0911 - one for ea
         case Connect():
             return encode_frame(CONNECT, encode_connect(packet))
         case Connack(session_present=present, code=code, properties=properties):
-            return encode_frame(CONNACK, bytes((present, code)) + _encode_properties(properties, version))
+            return encode_frame(CONNACK, bytes((present, code)) + encode_properties_of(properties, version))
         case Subscribe(packet_id=packet_id, entries=entries, properties=properties):
             filters = b"".join(encode_text(topic_filter) + bytes((options,)) for topic_filter, options in entries)
-            head = encode_packet_id(packet_id) + _encode_properties(properties, version)
+            head = encode_packet_id(packet_id) + encode_properties_of(properties, version)
             return encode_frame(SUBSCRIBE | _FLAG, head + filters)
         case Unsubscribe(packet_id=packet_id, filters=names, properties=properties):
-            head = encode_packet_id(packet_id) + _encode_properties(properties, version)
+            head = encode_packet_id(packet_id) + encode_properties_of(properties, version)
             return encode_frame(UNSUBSCRIBE | _FLAG, head + b"".join(map(encode_text, names)))
         case Suback(packet_id=packet_id, codes=codes, properties=properties):
-            return encode_frame(SUBACK, encode_packet_id(packet_id) + _encode_properties(properties, version) + codes)
+            return encode_frame(SUBACK, encode_packet_id(packet_id) + encode_properties_of(properties, version) + codes)
         case Unsuback(packet_id=packet_id, codes=codes, properties=properties):
             tail = encode_properties(properties) + codes if version == 5 else b""
             return encode_frame(UNSUBACK, encode_packet_id(packet_id) + tail)
@@ -84,15 +84,7 @@ def _encode_publish(packet: Publish, version: int) -> bytes:
     return encode_frame(first, b"".join(parts))
 
 
-def _encode_properties(properties: Properties, version: int) -> bytes:
-    return encode_properties(properties) if version == 5 else b""
-
-
 def _encode_tail(code: int, properties: Properties, version: int) -> bytes:
     if version < 5 or (code == 0 and properties == EMPTY):
         return b""
     return bytes((code,)) + (b"" if properties == EMPTY else encode_properties(properties))
-
-
-def encode_frame(first: int, body: bytes) -> bytes:
-    return bytes((first,)) + encode_length(len(body)) + body

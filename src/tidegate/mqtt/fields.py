@@ -1,9 +1,11 @@
 """The fields that MQTT packets are made of: numbers, texts and lengths, each read strictly at a place in the bytes."""
 
+from tidegate.mqtt.frames import variable_length
 from tidegate.mqtt.violations import malformed
 
 TEXT_BYTES_MAX = 65_535
 LENGTH_MAX = 268_435_455
+PACKET_ID_MAX = 65_535
 
 
 def text_at(data: bytes, position: int) -> bytes | None:
@@ -59,17 +61,31 @@ def take_packet_id(data: bytes, place: int) -> tuple[int, int]:
 
 def take_length(data: bytes, place: int) -> tuple[int, int]:
     """A length of one to four bytes. A longer form than needed is malformed."""
-    length = 0
-    for index in range(4):
-        if place + index >= len(data):
-            break
-        byte = data[place + index]
-        length |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            if index and byte == 0:
-                break
-            return length, place + index + 1
-    raise malformed()
+    length, end = variable_length(data, place, len(data))
+    if end < 0 or (end - place > 1 and data[end - 1] == 0):
+        raise malformed()
+    return length, end
+
+
+def encode_length(length: int) -> bytes:
+    """The variable-length size of a packet: seven bits a byte, the lowest first, at most four bytes."""
+    if length < 0x80:
+        return bytes((length,))
+    if length < 0x4000:
+        return bytes((length & 0x7F | 0x80, length >> 7))
+    if length > LENGTH_MAX:
+        raise ValueError(f"a packet of {length} bytes: MQTT allows {LENGTH_MAX}")
+    parts = bytearray()
+    while length >= 0x80:
+        parts.append(length & 0x7F | 0x80)
+        length >>= 7
+    parts.append(length)
+    return bytes(parts)
+
+
+def encode_frame(first: int, body: bytes) -> bytes:
+    """A whole packet: its first byte, its length, its body."""
+    return bytes((first,)) + encode_length(len(body)) + body
 
 
 def encode_text(data: bytes) -> bytes:
@@ -79,6 +95,6 @@ def encode_text(data: bytes) -> bytes:
 
 
 def encode_packet_id(packet_id: int) -> bytes:
-    if not 0 < packet_id <= 0xFFFF:
-        raise ValueError(f"packet identifier {packet_id}: expected 1 to 65535")
+    if not 0 < packet_id <= PACKET_ID_MAX:
+        raise ValueError(f"packet identifier {packet_id}: expected 1 to {PACKET_ID_MAX}")
     return packet_id.to_bytes(2, "big")

@@ -1,16 +1,21 @@
-"""Topic filters of MQTT 3.1.1, compiled once: ``+`` is any one level, ``#`` at the end is any number of them."""
+"""Topic filters of MQTT 3.1.1: ``+`` is any one level, ``#`` at the end is any number of them.
+
+An operator's filters are few and matched often: they are compiled once. A device's filters may be many and are matched
+seldom: each is compared as it stands, because thousands of compiled ones would take too much memory.
+"""
 
 import re
 
-BYTES_MAX = 65_535
+from tidegate.mqtt.fields import TEXT_BYTES_MAX
+
 _ONE_LEVEL, _REST = "+", "#"
 
 
 def compile_filter(text: str) -> re.Pattern[bytes]:
     """What matches (``fullmatch``) the topics of a filter; ValueError where MQTT knows no such filter."""
     levels = text.split("/")
-    if not text or "\0" in text or len(text.encode()) > BYTES_MAX:
-        raise ValueError(f"it has to have 1 to {BYTES_MAX:,} bytes without NUL")
+    if not text or "\0" in text or len(text.encode()) > TEXT_BYTES_MAX:
+        raise ValueError(f"it has to have 1 to {TEXT_BYTES_MAX:,} bytes without NUL")
     if _REST in levels[:-1]:
         raise ValueError("# has to be its last level")
     if any(len(level) > 1 and (_ONE_LEVEL in level or _REST in level) for level in levels):
@@ -26,3 +31,17 @@ def compile_filter(text: str) -> re.Pattern[bytes]:
 
 def _level(level: str) -> bytes:
     return b"[^/]*" if level == _ONE_LEVEL else re.escape(level.encode())
+
+
+def matches(topic_filter: bytes, topic: bytes) -> bool:
+    """Whether a filter, which has to be a valid one, matches a topic. The same as ``compile_filter`` would say."""
+    wanted, given = topic_filter.split(b"/"), topic.split(b"/")
+    # Topics that begin with $ are a server's own: no wildcard stands for their first level.
+    if topic.startswith(b"$") and wanted[0] in (b"+", b"#"):
+        return False
+    for index, level in enumerate(wanted):
+        if level == b"#":
+            return True
+        if index >= len(given) or level not in (b"+", given[index]):
+            return False
+    return len(wanted) == len(given)

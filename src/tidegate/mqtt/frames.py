@@ -35,7 +35,7 @@ _QUOTA_EXCEEDED: Final = 0x97
 # What comes in one chunk is judged in one turn of the event loop, and everybody else waits for that.
 _PACKETS_MAX: Final = 16_384
 _PINGS_MAX: Final = 256
-_CREDIT_BYTES_SHIFT: Final = 12  # one more credit per 4 KiB
+_CREDIT_BYTES_SHIFT: Final = 12  # one more credit per 4 KiB of the whole packet, as ``credits.cost_of`` has it
 # MQTT 5 properties by what follows their identifier: 1, 2 or 4 bytes, a variable length, a text, two texts.
 _SIZES: Final = (
     b"\x00\x01\x04\x05\x00\x00\x00\x00\x05\x05\x00\x06\x00\x00\x00\x00"
@@ -83,7 +83,7 @@ def frames_of(data: bytes) -> list[Frame]:
 
 def count_properties(data: bytes, position: int, end: int) -> int:
     """How many properties the section at a position has, which must not go beyond ``end``; -1 where it is malformed."""
-    length, place = _variable(data, position, end)
+    length, place = variable_length(data, position, end)
     if place < 0 or place + length > end:
         return -1
     end, count = place + length, 0
@@ -96,7 +96,7 @@ def count_properties(data: bytes, position: int, end: int) -> int:
         if size < _TEXT:
             place += size
         elif size == _VARIABLE:
-            _, place = _variable(data, place, end)
+            _, place = variable_length(data, place, end)
             if place < 0:
                 return -1
         else:
@@ -108,7 +108,7 @@ def count_properties(data: bytes, position: int, end: int) -> int:
     return count if place == end else -1
 
 
-def _variable(data: bytes, position: int, end: int) -> tuple[int, int]:
+def variable_length(data: bytes, position: int, end: int) -> tuple[int, int]:
     """(value, position behind it) of a number with a variable length; a position of -1 where it is none."""
     value = 0
     for index in range(LENGTH_BYTES_MAX):
@@ -235,10 +235,11 @@ class FrameScanner:
             self._needed = end - position
             self._tail += data[position:]
             return 0
-        return end if self._count(data, first, body, end) else 0
+        return end if self._count(data, position, body, end) else 0
 
-    def _count(self, data: bytes, first: int, body: int, end: int) -> bool:
+    def _count(self, data: bytes, position: int, body: int, end: int) -> bool:
         """Whether a whole packet is in order; if so it is counted."""
+        first = data[position]
         kind = first >> 4
         if self._from_device and (self.packets >= _PACKETS_MAX or (kind == _PINGREQ and self.pings >= _PINGS_MAX)):
             return self._fail("too many packets at once", _RATE_TOO_HIGH)
@@ -246,7 +247,7 @@ class FrameScanner:
             if self._from_device and not self._judge_publish(data, first, body, end):
                 return False
             self.publishes += 1
-            self.cost += 1 + ((end - body) >> _CREDIT_BYTES_SHIFT)
+            self.cost += 1 + ((end - position) >> _CREDIT_BYTES_SHIFT)
         elif self._from_device:
             if not self._judge(data, first, body, end):
                 return False

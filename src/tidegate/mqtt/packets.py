@@ -5,7 +5,7 @@ given.
 """
 
 from tidegate.mqtt.connect import Connect, Will
-from tidegate.mqtt.encoding import encode, encode_frame
+from tidegate.mqtt.encoding import encode
 from tidegate.mqtt.fields import text_at
 from tidegate.mqtt.kinds import (
     AUTH,
@@ -44,5 +44,5 @@ __all__ = [
     "PUBREC", "PUBREL", "SUBACK", "SUBSCRIBE", "UNSUBACK", "UNSUBSCRIBE",
     "Ack", "Auth", "Connack", "Connect", "Disconnect", "Packet", "Ping", "Pong", "Publish", "Suback", "Subscribe",
     "Unsuback", "Unsubscribe", "Will",
-    "encode", "encode_frame", "parse", "text_at",
+    "encode", "parse", "text_at",
 ]  # fmt: skip

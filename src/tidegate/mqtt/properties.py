@@ -2,8 +2,7 @@
 
 import msgspec
 
-from tidegate.mqtt.client import encode_length
-from tidegate.mqtt.fields import encode_text, take_binary, take_length, take_number, take_text
+from tidegate.mqtt.fields import encode_length, encode_text, take_binary, take_length, take_number, take_text
 from tidegate.mqtt.names import check_topic
 from tidegate.mqtt.violations import (
     QUOTA_EXCEEDED,
@@ -23,6 +22,11 @@ RESPONSE_INFORMATION, SERVER_REFERENCE, REASON_STRING = 0x1A, 0x1C, 0x1F
 RECEIVE_MAX, TOPIC_ALIAS_MAX, TOPIC_ALIAS = 0x21, 0x22, 0x23
 QOS_MAX, RETAIN_AVAILABLE, USER_PROPERTY, PACKET_BYTES_MAX = 0x24, 0x25, 0x26, 0x27
 WILDCARDS_AVAILABLE, SUBSCRIPTION_IDENTIFIERS_AVAILABLE, SHARED_AVAILABLE = 0x28, 0x29, 0x2A
+
+# What it means to say nothing about them.
+RECEIVE_MAX_UNSAID = 65_535
+PACKET_BYTES_MAX_UNSAID = 268_435_460  # what MQTT can write at all
+NEVER_EXPIRES = 0xFFFF_FFFF  # as a session expiry
 
 _BYTES, _TEXTS = 0, -1
 # How a value is written: so many bytes of a number, a field of bytes, or a text.
@@ -68,6 +72,10 @@ class Properties(msgspec.Struct, frozen=True, kw_only=True):
         value = self.values.get(identifier, default)
         assert isinstance(value, int)
         return value
+
+    def optional_number(self, identifier: int) -> int | None:
+        value = self.values.get(identifier)
+        return value if isinstance(value, int) else None
 
     def __repr__(self) -> str:
         """Never a value: a credential may be among them."""
@@ -128,6 +136,11 @@ def encode_properties(properties: Properties) -> bytes:
         parts += (bytes((SUBSCRIPTION_IDENTIFIER,)), encode_length(number))
     body = b"".join(parts)
     return encode_length(len(body)) + body
+
+
+def encode_properties_of(properties: Properties, version: int) -> bytes:
+    """Nothing before MQTT 5, which was the first to have any."""
+    return encode_properties(properties) if version == 5 else b""
 
 
 def _take_value(data: bytes, place: int, identifier: int) -> tuple[int | bytes, int]:

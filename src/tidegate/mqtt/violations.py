@@ -3,6 +3,7 @@
 The words are counted by the gateway: there are few of them, and none contains what the client sent.
 """
 
+UNSPECIFIED = 0x80  # codes from here on are errors; itself it is the one without a reason
 MALFORMED = 0x81
 PROTOCOL_ERROR = 0x82
 UNSUPPORTED_VERSION = 0x84

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import simpy
 
-from tidegate.control.limiting.credits import Credits
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.model.advice import Advice
 from tidegate.sim.messages import SimulatedMessage
@@ -34,7 +34,7 @@ class SimulatedConnection:
         # A gateway enforces intervals, and these mean nothing to devices that send on change.
         self._class = None if load.event_driven or load.never_delay else load.name
         self._hold = Hold(
-            Credits(_CREDITS_MAX, _CREDITS_PER_S, gateway.timeline.now_s),
+            ClientCredits(_CREDITS_MAX, _CREDITS_PER_S, gateway.timeline.now_s),
             bytes_max=_BYTES_MAX,
             hold_s_max=gateway.settings.hold_s_max,
         )

@@ -29,6 +29,7 @@ from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.readings import TELEMETRY
+from tidegate.mqtt import client as mqtt
 
 MQTT_STREAM = "$MQTT_msgs"
 INGEST_STREAM = "INGEST"
@@ -185,21 +186,13 @@ def await_login(addresses: Sequence[tuple[str, int]], user: str, password: str, 
 
 def _connect_once(host: str, port: int, user: str, password: str) -> None:
     """CONNECT with a clean session and DISCONNECT, MQTT 3.1.1: leaves nothing behind but the streams."""
-
-    def text(value: str) -> bytes:
-        return len(value.encode()).to_bytes(2, "big") + value.encode()
-
-    clean_user_password = 0xC2
-    body = text("MQTT") + bytes([4, clean_user_password]) + (30).to_bytes(2, "big")
-    body += text("tidegate-warm-up") + text(user) + text(password)
-    if len(body) > 127:
-        raise UserError("The MQTT user and password together exceed 90 characters: choose shorter ones.")
+    connect = mqtt.encode_connect("tidegate-warm-up", user=user, password=password, keep_alive_s=30)
     with socket.create_connection((host, port), timeout=10.0) as connection:
-        connection.sendall(bytes([0x10, len(body)]) + body)
+        connection.sendall(connect)
         answer = connection.recv(4)
         if answer[:1] != b"\x20" or answer[3:4] != b"\x00":
             raise BrokerUnavailableError(f"CONNECT was answered with {answer.hex() or 'nothing'}")
-        connection.sendall(b"\xe0\x00")
+        connection.sendall(mqtt.DISCONNECT)
 
 
 def source_alarm(info: Reply) -> str | None:

@@ -7,7 +7,7 @@ gateway itself is late. With the overload level L from 0 to 10::
     refill per second = per_s * 100 ** (-L / 10)
 
 Every level takes the same share off (37 %), so one step means as much to a busy gateway as to a calm one, and at 10 one
-percent is left: a client is never silenced, because who is silent cannot be told that it is over.
+percent is left: a client is never silenced, because one that is silent cannot be told that it is over.
 
 **Turns** enforce the rate that a client's class is advised: rate r gives ``TOLERANCE * r`` turns a second, ``BURST`` of
 them are kept. A device that follows advice never runs out of them:
@@ -45,7 +45,7 @@ def refill_share(level: int) -> float:
     return float(100.0 ** (-min(max(level, 0), LEVEL_MAX) / LEVEL_MAX))
 
 
-class Credits:
+class ClientCredits:
     """Of one client. ``state`` is what an earlier connection of the same client left behind."""
 
     __slots__ = (

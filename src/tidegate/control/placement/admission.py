@@ -15,8 +15,9 @@ time tries, after pauses that grow to ``PAUSE_S_MAX``, and the window begins ane
 Clamps. The window stays within 1 and ``window_max``. Answers within ``SLOW_S_MIN`` are good ones whatever the best was:
 that much is the gateway's own noise.
 
-Nobody is refused for trying again. Who was not answered keeps the place in line that it had; who hangs up gives its
-place away at once. Who has waited for ``wait_s_max`` is handed out by ``expired``, to be told that it is not served.
+No client is refused for trying again. One that was not answered keeps the place in line that it had; one that hangs up
+gives its place away at once. One that has waited for ``wait_s_max`` is handed out by ``expired``, to be told that it is
+not served.
 """
 
 import math
@@ -100,7 +101,7 @@ class Admission(Generic[TicketT]):
         return self._begun.pop(ticket, None) is not None or self._leave_line(ticket)
 
     def expired(self, now_s: float) -> list[TicketT]:
-        """Who has waited for too long; it is out of the line."""
+        """The clients that have waited for too long; they are out of the line."""
         over: list[TicketT] = []
         while (first := self._first()) is not None and now_s >= first[1].asked_s + self._wait_s_max:
             self._leave_line(first[0])
@@ -144,7 +145,7 @@ class Admission(Generic[TicketT]):
         if self._answered_s >= began_s:
             self._shrink(began_s, now_s)
         elif began_s >= self._probe_s:
-            # Who began before the last probe was due says nothing that is not known already.
+            # One that began before the last probe was due says nothing that is not known already.
             self._pause_s = min(PAUSE_S_MAX, 2 * self._pause_s) if self._pause_s else PAUSE_S_MIN
             self._probe_s = now_s + self._pause_s
 

@@ -6,11 +6,11 @@ nothing else was asked for, the gateway answers itself.
 
 import msgspec
 
+from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets
 from tidegate.mqtt.violations import Violation
 
-UNANSWERED_MAX = 64
 _FILTER = ADVICE_TOPIC.encode()
 _GRANTED = 0
 _PROPERTIES_MAX = 65_535  # of a broker: it is trusted with what it adds

@@ -2,11 +2,13 @@
 
 from tidegate.mqtt.violations import TOPIC_ALIAS_INVALID, Violation, protocol_error
 
+TOPIC_ALIAS_MAX = 65_535  # what MQTT can write
+
 
 class TopicAliases:
     """What a device has given numbers to. At most ``count_max`` topics are remembered."""
 
-    def __init__(self, count_max: int) -> None:
+    def __init__(self, count_max: int = TOPIC_ALIAS_MAX) -> None:
         self._count_max = count_max
         self._topics: dict[int, bytes] = {}
 

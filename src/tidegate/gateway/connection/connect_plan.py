@@ -9,19 +9,15 @@ import msgspec
 
 from tidegate.mqtt import properties
 from tidegate.mqtt.packets import Connack, Connect, Will, encode
-from tidegate.mqtt.properties import Properties
-from tidegate.mqtt.violations import BAD_AUTHENTICATION_METHOD, SERVER_UNAVAILABLE, Violation
+from tidegate.mqtt.properties import NEVER_EXPIRES, PACKET_BYTES_MAX_UNSAID, RECEIVE_MAX_UNSAID, Properties
+from tidegate.mqtt.violations import BAD_AUTHENTICATION_METHOD, SERVER_UNAVAILABLE, UNSPECIFIED, Violation
 
-NEVER = 0xFFFF_FFFF  # as a session expiry
-_RECEIVE_MAX = 65_535  # of a client that names none
-_PACKET_BYTES_MAX = 268_435_460  # what MQTT can write at all
 _DELETING_S = 60  # the keep-alive of a connection that only deletes a session
-_UNSPECIFIED = 0x80
 # What 3.1.1 says in CONNACK, as MQTT 5 says it.
 _CODES = {0: 0x00, 1: 0x84, 2: 0x85, 3: 0x88, 4: 0x86, 5: 0x87}
 # What a server says when it ends a connection, and may not say in CONNACK.
 _NOT_IN_CONNACK = {
-    **dict.fromkeys((0x8D, 0x8E, 0x8F, 0x93, 0x94, 0x96, 0x98, 0x9E, 0xA0, 0xA1, 0xA2), _UNSPECIFIED),
+    **dict.fromkeys((0x8D, 0x8E, 0x8F, 0x93, 0x94, 0x96, 0x98, 0x9E, 0xA0, 0xA1, 0xA2), UNSPECIFIED),
     0x8B: SERVER_UNAVAILABLE,
 }
 
@@ -35,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_s_max: int
     receive_max: int = 1_024
     topic_alias_max: int = 16
-    session_expiry_s_max: int = NEVER
+    session_expiry_s_max: int = NEVER_EXPIRES
     waiting_bytes_max: int = 1024**2  # of messages that wait for a client's acknowledgements
 
 
@@ -89,8 +85,8 @@ def plan_connect(connect: Connect, *, assigned_id: str, limits: Limits) -> Conne
         session_expiry_s=session_expiry_s,
         keep_alive_s=keep_alive_s,
         announced=Properties(values={**_announced(limits), **told}),
-        receive_max=asked.number(properties.RECEIVE_MAX, _RECEIVE_MAX),
-        packet_bytes_max=asked.number(properties.PACKET_BYTES_MAX, _PACKET_BYTES_MAX),
+        receive_max=asked.number(properties.RECEIVE_MAX, RECEIVE_MAX_UNSAID),
+        packet_bytes_max=asked.number(properties.PACKET_BYTES_MAX, PACKET_BYTES_MAX_UNSAID),
         takes_properties=bool(asked.number(properties.REQUEST_PROBLEM_INFORMATION, 1)),
     )
 
@@ -98,7 +94,7 @@ def plan_connect(connect: Connect, *, assigned_id: str, limits: Limits) -> Conne
 def connack_for(plan: ConnectPlan, answer: Connack) -> Connack:
     """A 3.1.1 broker's answer, in the words of MQTT 5."""
     if answer.code:
-        return Connack(session_present=False, code=_CODES.get(answer.code, _UNSPECIFIED))
+        return Connack(session_present=False, code=_CODES.get(answer.code, UNSPECIFIED))
     return Connack(session_present=answer.session_present, code=0, properties=plan.announced)
 
 

@@ -7,8 +7,7 @@ from tidegate.gateway.connection.connect_plan import ConnectPlan
 from tidegate.gateway.connection.receive_window import SendWindow
 from tidegate.gateway.connection.subscribing import Subscriptions
 from tidegate.mqtt.packets import PUBACK, PUBCOMP, PUBREC, Ack, Publish, encode
-
-_ERROR = 0x80
+from tidegate.mqtt.violations import UNSPECIFIED
 
 
 class Delivery:
@@ -40,7 +39,7 @@ class Delivery:
 
     def acknowledged(self, ack: Ack) -> bytes:
         """What the device is sent because it acknowledged a message. One that it refuses at QoS 2 is ended here."""
-        refuses = ack.kind == PUBREC and ack.code >= _ERROR
+        refuses = ack.kind == PUBREC and ack.code >= UNSPECIFIED
         if refuses and self._window.has_sent(ack.packet_id):
             self._ended_here.add(ack.packet_id)
         return self._window.end(ack.packet_id) if refuses or ack.kind in (PUBACK, PUBCOMP) else b""

@@ -5,27 +5,28 @@ path, and does nothing but pass bytes through the session. Everything else that 
 """
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 from tidegate.gateway.connection.session import Session
 
 Write = Callable[[bytes], None]
+Clock = Callable[[], float]
 
 
 class DeviceFlow:
     """From the device to the broker. ``side`` is told of everything that is not just bytes."""
 
-    def __init__(self, side: Any, session: Session, write: Write) -> None:
+    def __init__(self, side: Any, session: Session, write: Write, clock: Clock) -> None:
         self._side = side
         self._session = session
         self._write = write
+        self._clock = clock
         self._tally = session.passing.counters.tally
-        self.heard_s = monotonic()
+        self.heard_s = clock()
 
     def data_received(self, data: bytes) -> None:
         session = self._session
-        now_s = monotonic() if session.passing.needs_time else self._tally.now_s
+        now_s = self._clock() if session.passing.needs_time else self._tally.now_s
         self.heard_s = now_s
         forward = session.from_device(data, now_s)
         if forward:

@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tidegate.control.limiting.credits import BURST, Credits
-from tidegate.control.limiting.token_bucket import Bucket
+from tidegate.control.limiting.credits import BURST, ClientCredits
+from tidegate.control.limiting.token_bucket import TokenBucket
 
 DOUBLE_S = 3.0
 _CONTROL: Final = -1  # in place of a QoS
@@ -34,7 +34,7 @@ class _Held(NamedTuple):
     qos: int
     cost: float
     since_s: float
-    buckets: Sequence[Bucket] = ()
+    buckets: Sequence[TokenBucket] = ()
     expires_s: float = math.inf
 
 
@@ -43,14 +43,14 @@ class Hold:
     (read no more from the client), ``held_total`` and ``reason``; call ``release`` after a push, and when it is due."""
 
     __slots__ = (
-        "_bytes_max", "_doubles_s", "_draining_per_s", "_expired", "_granted_s", "_queue", "_seconds_max", "credits",
+        "_bytes_max", "_doubles_s", "_draining_per_s", "_expired", "_granted_s", "_hold_s_max", "_queue", "credits",
         "held_total", "is_full", "reason", "waiting", "waiting_bytes"
     )  # fmt: skip
 
-    def __init__(self, credits: Credits, *, bytes_max: int, hold_s_max: float, keep_alive_s: float = 0.0) -> None:
+    def __init__(self, credits: ClientCredits, *, bytes_max: int, hold_s_max: float, keep_alive_s: float = 0.0) -> None:
         self.credits = credits
         self._bytes_max = bytes_max
-        self._seconds_max = min(hold_s_max, keep_alive_s / 2) if keep_alive_s > 0 else hold_s_max
+        self._hold_s_max = min(hold_s_max, keep_alive_s / 2) if keep_alive_s > 0 else hold_s_max
         self._queue: deque[_Held] = deque()
         self._expired: list[bytes] = []
         self._granted_s: float | None = None  # when the first in line may go; None while it has not paid
@@ -66,15 +66,15 @@ class Hold:
         """Whether so many publishes may go on as they came, all of them: nothing waits, and they are paid for."""
         return not self._queue and self.credits.take(publishes, cost, now_s)
 
-    def passes_limits(self, cost: float, now_s: float, buckets: Sequence[Bucket]) -> bool:
-        """The same for one publish on topics with limits of their own."""
-        if self._queue or not self.credits.take(1, cost, now_s):
+    def passes_limits(self, publishes: int, cost: float, now_s: float, buckets: Sequence[TokenBucket]) -> bool:
+        """The same on topics with limits of their own. What does not pass takes nothing from anybody."""
+        if self._queue or not self.credits.take(publishes, cost, now_s):
             return False
         for place, bucket in enumerate(buckets):
-            if not bucket.take(1, now_s):
+            if not bucket.take(publishes, now_s):
                 for taken in buckets[:place]:
-                    taken.give_back(1)
-                self.credits.give_back(1, cost)
+                    taken.give_back(publishes)
+                self.credits.give_back(publishes, cost)
                 return False
         return True
 
@@ -85,7 +85,7 @@ class Hold:
         qos: int,
         cost: float,
         now_s: float,
-        buckets: Sequence[Bucket] = (),
+        buckets: Sequence[TokenBucket] = (),
         expires_s: float | None = None,
     ) -> None:
         """A publish that did not pass. At ``expires_s`` it is worth nothing any more."""
@@ -131,12 +131,12 @@ class Hold:
             return None
         head = self._queue[0]
         due_s = self._granted_s if self._granted_s is not None else now_s + self.credits.wait_s(head.cost, now_s)
-        overdue_s = head.since_s + self._seconds_max
+        overdue_s = head.since_s + self._hold_s_max
         return min(due_s, head.expires_s, self._doubles_s, overdue_s if overdue_s > now_s else math.inf)
 
     def overdue(self, now_s: float) -> bool:
         """Whether the oldest has waited longer than anything may."""
-        return bool(self._queue) and now_s - self._queue[0].since_s >= self._seconds_max
+        return bool(self._queue) and now_s - self._queue[0].since_s >= self._hold_s_max
 
     @property
     def oldest_s(self) -> float | None:
@@ -186,7 +186,7 @@ class Hold:
             self._granted_s = self._reserve(head.buckets, first_s, now_s) if head.buckets else now_s
         return self._granted_s <= now_s
 
-    def _reserve(self, buckets: Sequence[Bucket], first_s: float, now_s: float) -> float:
+    def _reserve(self, buckets: Sequence[TokenBucket], first_s: float, now_s: float) -> float:
         """As of the moment it became the first: a timer that was late must not cost the client its rate."""
         places_s = [bucket.reserve(1, first_s) for bucket in buckets]
         granted_s = max(places_s)

@@ -11,17 +11,15 @@ import msgspec
 
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import properties, violations
-from tidegate.mqtt.connect import Connect as ConnectPacket
-from tidegate.mqtt.connect import parse_connect, version_of
+from tidegate.mqtt.connect import Connect, parse_connect, version_of
+from tidegate.mqtt.connect_layout import NAMES
 from tidegate.mqtt.encoding import encode
 from tidegate.mqtt.frames import frame_size
 from tidegate.mqtt.kinds import CONNECT, Connack
+from tidegate.mqtt.properties import NEVER_EXPIRES, PACKET_BYTES_MAX_UNSAID, RECEIVE_MAX_UNSAID
 from tidegate.mqtt.violations import Violation
 
-FOREVER_S = 0xFFFF_FFFF  # as a session expiry
 _PROPERTIES_MAX = 64
-_RECEIVE_MAX = 65_535  # of a client that names none
-_PACKET_BYTES_MAX = 268_435_460  # what MQTT can write at all
 # What MQTT 3.1.1 says for it. It has no words for a client that breaks the protocol: that one is only closed.
 _CODES_BEFORE_5 = {
     violations.UNSUPPORTED_VERSION: 1,
@@ -33,9 +31,9 @@ _CODES_BEFORE_5 = {
 _OWN_REASONS = ("unknown protocol", "no client identifier", "too many properties")
 
 
-class Connect(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is connected, for as long as it is: without its credentials, but for a digest that tells whether two
-    connections say the same. What only MQTT 5 says has the value here that silence about it means.
+class ConnectSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays known of a CONNECT while its client is connected: not the credentials, but a digest that tells whether
+    two connections have the same. What only MQTT 5 says has the value here that silence about it means.
     """
 
     version: int
@@ -45,14 +43,14 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
     credentials: bytes
     will_topic: str | None = None
     session_expiry_s: int = 0
-    receive_max: int = _RECEIVE_MAX
-    packet_bytes_max: int = _PACKET_BYTES_MAX
+    receive_max: int = RECEIVE_MAX_UNSAID
+    packet_bytes_max: int = PACKET_BYTES_MAX_UNSAID
     topic_alias_max: int = 0
     wants_problems: bool = True  # reasons and user properties on any packet
     authenticates: bool = False  # by a method of its own, with AUTH packets
 
     def __repr__(self) -> str:
-        return f"Connect(version={self.version}, client_id={self.client_id!r}, clean={self.clean})"
+        return f"ConnectSummary(version={self.version}, client_id={self.client_id!r}, clean={self.clean})"
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -65,8 +63,8 @@ class Refusal(msgspec.Struct, frozen=True):
 class Opened(msgspec.Struct, frozen=True):
     """CONNECT is complete: what stays known of it, all that it says, its bytes, and what came behind it."""
 
-    connect: Connect
-    said: ConnectPacket
+    connect: ConnectSummary
+    said: Connect
     packet: bytes
     rest: bytes
 
@@ -101,7 +99,7 @@ class Opening:
         return said if isinstance(said, Refusal) else Opened(_known(said), said, packet, rest)
 
 
-def _judge(body: bytes, properties_max: int) -> ConnectPacket | Refusal:
+def _judge(body: bytes, properties_max: int) -> Connect | Refusal:
     try:
         said = parse_connect(body, properties_max)
     except Violation as violation:
@@ -125,30 +123,30 @@ def _refuse(body: bytes, code: int, reason: str) -> Refusal:
         name, level = version_of(body)
     except Violation:
         return Refusal(reason)
-    is_mqtt = name in (b"MQTT", b"MQIsdp")
+    is_mqtt = name in NAMES.values()
     return Refusal(reason, connack_refusing(min(level, 5), code) if is_mqtt else b"")
 
 
-def _known(said: ConnectPacket) -> Connect:
+def _known(said: Connect) -> ConnectSummary:
     said_by_5 = said.properties
     forever_before_5 = said.version < 5 and not said.clean
-    return Connect(
+    return ConnectSummary(
         version=said.version,
         client_id=said.client_id.decode(),
         clean=said.clean,
         keep_alive_s=said.keep_alive_s,
         credentials=_digest(said),
         will_topic=said.will.topic.decode() if said.will is not None else None,
-        session_expiry_s=said_by_5.number(properties.SESSION_EXPIRY, FOREVER_S if forever_before_5 else 0),
-        receive_max=said_by_5.number(properties.RECEIVE_MAX, _RECEIVE_MAX),
-        packet_bytes_max=said_by_5.number(properties.PACKET_BYTES_MAX, _PACKET_BYTES_MAX),
+        session_expiry_s=said_by_5.number(properties.SESSION_EXPIRY, NEVER_EXPIRES if forever_before_5 else 0),
+        receive_max=said_by_5.number(properties.RECEIVE_MAX, RECEIVE_MAX_UNSAID),
+        packet_bytes_max=said_by_5.number(properties.PACKET_BYTES_MAX, PACKET_BYTES_MAX_UNSAID),
         topic_alias_max=said_by_5.number(properties.TOPIC_ALIAS_MAX, 0),
         wants_problems=bool(said_by_5.number(properties.REQUEST_PROBLEM_INFORMATION, 1)),
         authenticates=properties.AUTHENTICATION_METHOD in said_by_5.values,
     )
 
 
-def _digest(said: ConnectPacket) -> bytes:
+def _digest(said: Connect) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     method, data = (
         said.properties.values.get(identifier)

@@ -11,8 +11,9 @@ from functools import lru_cache
 import msgspec
 
 from tidegate.control.limiting.credits import cost_of
-from tidegate.control.limiting.token_bucket import Bucket
+from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.aliases import TopicAliases
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
@@ -20,7 +21,7 @@ from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.classes import DeviceClass
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.filters import compile_filter
-from tidegate.mqtt.frames import FrameScanner
+from tidegate.mqtt.frames import FrameScanner, frame_size
 from tidegate.mqtt.violations import QUOTA_EXCEEDED, Violation
 
 _TOPICS_REMEMBERED = 4_096
@@ -30,7 +31,9 @@ _QOS = 0x06
 class TopicRules:
     """What the operator said about topics: limits, and what is never delayed."""
 
-    def __init__(self, classes: Sequence[DeviceClass], limits: Sequence[tuple[Sequence[str], Bucket]] = ()) -> None:
+    def __init__(
+        self, classes: Sequence[DeviceClass], limits: Sequence[tuple[Sequence[str], TokenBucket]] = ()
+    ) -> None:
         self.has_limits = bool(limits)
         self._limits = [(_either(topics), bucket) for topics, bucket in limits]
         self._classes = [(_either(one.topics), one.never_delay) for one in classes if one.topics]
@@ -39,7 +42,7 @@ class TopicRules:
         self.buckets = lru_cache(_TOPICS_REMEMBERED)(self._buckets)
         self.never_waits = lru_cache(_TOPICS_REMEMBERED)(self._never_waits)
 
-    def _buckets(self, topic: bytes) -> tuple[Bucket, ...]:
+    def _buckets(self, topic: bytes) -> tuple[TokenBucket, ...]:
         """Every limit that the topic falls under."""
         return tuple(bucket for pattern, bucket in self._limits if pattern.fullmatch(topic))
 
@@ -80,10 +83,10 @@ class Passing:
         self._revision = 0  # of the advice whose rate is enforced
         self._expires_s: dict[int, float] = {}  # of what waits, by the identity of its packet
         self._topic = b""
-        self._buckets: Sequence[Bucket] = ()
+        self._buckets: Sequence[TokenBucket] = ()
         # An alias stands for a topic that was said once: where topics matter, every publish has to be looked at.
         self._looks_at_topics = version == 5 and rules.matter
-        self._aliases: dict[int, bytes] = {}
+        self._aliases = TopicAliases()
 
     def join(self, topic: bytes) -> ClassTally:
         """The device's class, which is that of its first publish."""
@@ -105,20 +108,9 @@ class Passing:
                 return False
             if scanner.topic != self._topic:
                 self._topic, self._buckets = scanner.topic, self._rules.buckets(scanner.topic)
-            return self._passes_limits(publishes, scanner.cost, now_s)
+            return self.hold.passes_limits(publishes, scanner.cost, now_s, self._buckets)
         # Nothing waits, or the session would not ask.
         return self.hold.credits.take(publishes, scanner.cost, now_s)
-
-    def _passes_limits(self, publishes: int, cost: int, now_s: float) -> bool:
-        if not self.hold.passes(publishes, cost, now_s):
-            return False
-        for place, bucket in enumerate(self._buckets):
-            if not bucket.take(publishes, now_s):
-                for taken in self._buckets[:place]:
-                    taken.give_back(publishes)
-                self.hold.credits.give_back(publishes, cost)
-                return False
-        return True
 
     def publish(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart: what goes on of it now, which may be nothing."""
@@ -130,7 +122,7 @@ class Passing:
         if self._rules.never_waits(topic):
             return packet
         cost, buckets = cost_of(len(packet)), self._rules.buckets(topic)
-        if hold.passes_limits(cost, now_s, buckets):
+        if hold.passes_limits(1, cost, now_s, buckets):
             return packet
         qos = (packet[0] & _QOS) >> 1
         found = _parsed(packet, body) if self._version == 5 else None
@@ -147,13 +139,13 @@ class Passing:
 
     def _topic_of(self, packet: bytes, body: int) -> bytes:
         topic = packets.text_at(packet, body) or b""
-        if self._looks_at_topics and (found := _parsed(packet, body)) is not None:
-            alias = found.properties.values.get(properties.TOPIC_ALIAS)
-            if isinstance(alias, int) and topic:
-                self._aliases[alias] = topic
-            elif isinstance(alias, int):
-                topic = self._aliases.get(alias, b"")
-        return topic
+        found = _parsed(packet, body) if self._looks_at_topics else None
+        if found is None:
+            return topic
+        try:
+            return self._aliases.resolve(topic, found.properties.optional_number(properties.TOPIC_ALIAS))
+        except Violation:
+            return b""  # the broker's to judge
 
     def release(self, now_s: float) -> list[bytes]:
         """The packets that go on now, in their order."""
@@ -196,8 +188,7 @@ class Passing:
 
     def _expiry(self, packet: bytes, found: packets.Publish | None, expiry_s: int | None, now_s: float) -> float | None:
         if found is not None:
-            expiry = found.properties.values.get(properties.MESSAGE_EXPIRY)
-            expiry_s = expiry if isinstance(expiry, int) else None
+            expiry_s = found.properties.optional_number(properties.MESSAGE_EXPIRY)
         if expiry_s is None:
             return None
         if self._version == 5:
@@ -209,7 +200,7 @@ class Passing:
         expires_s = self._expires_s.pop(id(packet), None)
         if expires_s is None:
             return packet
-        publish = _parsed(packet, _body_of(packet))
+        publish = _parsed(packet, frame_size(packet, 0)[0])
         assert publish is not None
         values = {**publish.properties.values, properties.MESSAGE_EXPIRY: max(0, round(expires_s - now_s))}
         told = msgspec.structs.replace(publish.properties, values=values)
@@ -220,17 +211,13 @@ class Passing:
         qos = (packet[0] & _QOS) >> 1
         if qos:
             kind = packets.PUBACK if qos == 1 else packets.PUBREC
-            packet_id = _packet_id(packet, _body_of(packet))
+            packet_id = _packet_id(packet, frame_size(packet, 0)[0])
             self._answer += packets.encode(packets.Ack(kind=kind, packet_id=packet_id), self._version)
 
 
 def _either(topics: Sequence[str]) -> re.Pattern[bytes]:
     """What matches each of several topic filters."""
     return re.compile(b"|".join([b"(?:%b)" % compile_filter(topic).pattern for topic in topics]), re.DOTALL)
-
-
-def _body_of(packet: bytes) -> int:
-    return next(place for place in range(1, 5) if packet[place] < 0x80) + 1
 
 
 def _packet_id(packet: bytes, body: int) -> int:

@@ -6,7 +6,8 @@ RECEIVE_MAX_EXCEEDED = 0x93
 
 
 class ReceiveWindow:
-    """What a device has published and nobody has acknowledged yet. Who goes beyond what it was told is closed."""
+    """What a device has published and nobody has acknowledged yet. One that goes beyond what it was told is
+    closed."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max

@@ -18,21 +18,20 @@ from tidegate.gateway.connection.advised import AdviceFilters
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.passing import Passing
-from tidegate.gateway.connection.translation import ADVICE_PROPERTY
+from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACKET_BYTES_MAX
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
+from tidegate.mqtt.client import PINGREQ
 from tidegate.mqtt.frames import FrameScanner, frames_of
-from tidegate.mqtt.violations import MALFORMED, Violation
+from tidegate.mqtt.violations import MALFORMED, QUOTA_EXCEEDED, UNSPECIFIED, Violation
 
-# A broker passes on what other clients were allowed to send, perhaps not through a gateway.
-_BROKER_PACKET_BYTES_MAX = 16 * 1024**2
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
 _FORBIDDEN = ADVICE_TOPIC.encode()
-_PINGREQ, _PINGRESP = b"\xc0\x00", b"\xd0\x00"
+_PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
 
 
 def _bits(*kinds: int) -> int:
@@ -62,7 +61,7 @@ class Session:
         *,
         keep_alive_s: int = 0,
         news_bytes_max: int = 0,
-        packet_bytes_max: int = _BROKER_PACKET_BYTES_MAX,
+        packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
@@ -84,7 +83,7 @@ class Session:
         self._device_frames = FrameScanner(
             limits.packet_bytes_max, limits.topic_bytes_max, version, True, limits.properties_max, _FORBIDDEN
         )
-        self._broker_frames = FrameScanner(_BROKER_PACKET_BYTES_MAX, version=version)
+        self._broker_frames = FrameScanner(BROKER_PACKET_BYTES_MAX, version=version)
         self._apart = _APART_V5 if version == 5 else _APART
         self._filters = AdviceFilters(version)
         self._revision = 0  # of the advice this device was sent last
@@ -121,7 +120,7 @@ class Session:
     def ping(self) -> bytes:
         """A ping of the gateway's own: the broker must not take a device for dead whose publishes wait here."""
         self._own_pings += 1
-        return _PINGREQ
+        return PINGREQ
 
     def look(self) -> None:
         """Once a second: what a device may do so often in a second begins anew."""
@@ -196,7 +195,7 @@ class Session:
         if found is None:
             return as_it_came
         if self._filters.problem:
-            self._fail(self._filters.problem, 0x97)
+            self._fail(self._filters.problem, QUOTA_EXCEEDED)
         if self._filters.subscribed != subscribed or isinstance(packet, packets.Subscribe):
             self._revision = 0
         forward, answer = found
@@ -232,7 +231,7 @@ class Session:
         if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
             data = self._with_advice(data)
         if scanner.problem:
-            self._fail("broken by the broker", 0x80)
+            self._fail("broken by the broker", UNSPECIFIED)
         tally.bytes_out += len(data)
         return data
 
@@ -256,13 +255,12 @@ class Session:
         except Violation:
             answer = None
         if not isinstance(answer, packets.Connack):
-            self._fail("broken by the broker", 0x80)
+            self._fail("broken by the broker", UNSPECIFIED)
             return b""
         self.return_code = answer.code
         if self._version < 5 or answer.code:
             return data
-        said_s = answer.properties.values.get(properties.SERVER_KEEP_ALIVE)
-        self.keep_alive_s = said_s if isinstance(said_s, int) else None
+        self.keep_alive_s = answer.properties.optional_number(properties.SERVER_KEEP_ALIVE)
         return self._capped(answer, data, end)
 
     def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
@@ -299,7 +297,7 @@ class Session:
         try:
             advised = with_user_property(packet, ADVICE_PROPERTY, document)
         except Violation:
-            self._fail("broken by the broker", 0x80)
+            self._fail("broken by the broker", UNSPECIFIED)
             return packet
         return advised if len(advised) <= self._news_bytes_max else packet
 

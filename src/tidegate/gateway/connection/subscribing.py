@@ -7,16 +7,16 @@ the flag RETAIN is never anything else than an answer to a SUBSCRIBE.
 
 import msgspec
 
+from tidegate.mqtt.filters import matches
 from tidegate.mqtt.names import is_shared
 from tidegate.mqtt.packets import Publish, Suback, Subscribe, Unsuback, Unsubscribe
-from tidegate.mqtt.violations import QUOTA_EXCEEDED, Violation, protocol_error
+from tidegate.mqtt.violations import QUOTA_EXCEEDED, UNSPECIFIED, Violation, protocol_error
 
 UNANSWERED_MAX = 64
 BYTES_MAX = 256 * 1024  # of the subscriptions that are remembered
 _ENTRY_BYTES = 64
 _QOS, _NO_LOCAL, _HANDLING_SHIFT = 0x03, 0x04, 4
 _NO_RETAINED = 2
-_REFUSED = 0x80
 NO_SUBSCRIPTION_EXISTED = 0x11
 NOT_SUPPORTED_HERE = 0x83
 SHARED_NOT_SUPPORTED = 0x9E
@@ -72,7 +72,7 @@ class Subscriptions:
         answers = iter(packet.codes)
         codes = bytearray()
         for topic_filter, own in zip(request.filters, request.codes, strict=True):
-            code = next(answers, _REFUSED) if own is None else own
+            code = next(answers, UNSPECIFIED) if own is None else own
             codes.append(code)
             if own is None:
                 self._settle(topic_filter, code)
@@ -126,7 +126,7 @@ class Subscriptions:
         self._known[topic_filter] = _Subscription(qos=options & _QOS, granted=None, is_quiet=is_quiet)
 
     def _settle(self, topic_filter: bytes, code: int) -> None:
-        if code >= _REFUSED:
+        if code >= UNSPECIFIED:
             self._forget(topic_filter)
         elif topic_filter in self._known:
             self._known[topic_filter].granted = code
@@ -143,17 +143,3 @@ class Subscriptions:
             raise protocol_error("packet identifier in use")
         if len(self._subscribing) + len(self._unsubscribing) >= UNANSWERED_MAX:
             raise Violation(QUOTA_EXCEEDED, "too many unanswered subscriptions")
-
-
-def matches(topic_filter: bytes, topic: bytes) -> bool:
-    """Whether a valid filter matches a topic."""
-    wanted, given = topic_filter.split(b"/"), topic.split(b"/")
-    # Topics that begin with $ are a server's own: no wildcard stands for their first level.
-    if topic.startswith(b"$") and wanted[0] in (b"+", b"#"):
-        return False
-    for index, level in enumerate(wanted):
-        if level == b"#":
-            return True
-        if index >= len(given) or level not in (b"+", given[index]):
-            return False
-    return len(wanted) == len(given)

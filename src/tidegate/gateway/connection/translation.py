@@ -8,12 +8,13 @@ docs/mqtt5.md lists all of it.
 from collections.abc import Callable
 
 from tidegate.gateway.connection.aliases import TopicAliases
-from tidegate.gateway.connection.connect_plan import NEVER, ConnectPlan, Limits, connack_for, refusal_for
+from tidegate.gateway.connection.connect_plan import ConnectPlan, Limits, connack_for, refusal_for
 from tidegate.gateway.connection.delivery import Delivery
 from tidegate.gateway.connection.receive_window import ReceiveWindow
 from tidegate.gateway.connection.subscribing import Subscriptions
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
+from tidegate.mqtt.client import DISCONNECT
 from tidegate.mqtt.frames import FrameScanner, frames_of
 from tidegate.mqtt.packets import (
     Ack,
@@ -28,15 +29,13 @@ from tidegate.mqtt.packets import (
     encode,
     parse,
 )
-from tidegate.mqtt.rules import Side, check_content
-from tidegate.mqtt.violations import PACKET_TOO_LARGE, Violation, protocol_error
+from tidegate.mqtt.rules import Sender, check_content
+from tidegate.mqtt.violations import PACKET_TOO_LARGE, UNSPECIFIED, Violation, protocol_error
 
 ADVICE_PROPERTY = b"tidegate-advice"
-_DISCONNECT = b"\xe0\x00"  # of 3.1.1
-_ERROR = 0x80  # codes from here on are errors; itself it is the one without a reason
 _BROKEN = "broken by the broker"
 # A broker passes on what other clients were allowed to send, perhaps not through a gateway.
-_BROKER_PACKET_BYTES_MAX = 16 * 1024**2
+BROKER_PACKET_BYTES_MAX = 16 * 1024**2
 
 
 class Translation:
@@ -61,7 +60,7 @@ class Translation:
             from_device=True,
             properties_max=limits.properties_max,
         )
-        self._from_broker = FrameScanner(_BROKER_PACKET_BYTES_MAX)
+        self._from_broker = FrameScanner(BROKER_PACKET_BYTES_MAX)
         self._aliases = TopicAliases(limits.topic_alias_max)
         self._receiving = ReceiveWindow(limits.receive_max)
         self._subscriptions = Subscriptions()
@@ -83,7 +82,7 @@ class Translation:
         """The broker's bytes, for the device."""
         translated = self._translate(self._from_broker, data, self._down)
         if self._from_broker.problem and not self._is_over:
-            self._fail(_BROKEN, _ERROR)
+            self._fail(_BROKEN, UNSPECIFIED)
         return translated
 
     def answer(self) -> bytes:
@@ -121,7 +120,7 @@ class Translation:
     @property
     def delete_session_after_s(self) -> int | None:
         """When the broker's session has to be deleted, counted from the device's leaving; None where never."""
-        is_kept = self._plan.keeps_session and self._session_expiry_s != NEVER
+        is_kept = self._plan.keeps_session and self._session_expiry_s != properties.NEVER_EXPIRES
         return self._session_expiry_s if is_kept else None
 
     def _translate(self, scanner: FrameScanner, chunk: bytes, translate: Callable[[int, bytes, bytes], bytes]) -> bytes:
@@ -148,7 +147,7 @@ class Translation:
         if first == packets.PINGREQ:
             return packet
         parsed = parse(first, body, 5, properties_max=self._limits.properties_max)
-        check_content(parsed, Side.DEVICE)
+        check_content(parsed, Sender.DEVICE)
         match parsed:
             case Publish():
                 return self._publish_up(parsed)
@@ -164,11 +163,10 @@ class Translation:
         raise protocol_error("not for a device to say")
 
     def _publish_up(self, publish: Publish) -> bytes:
-        values = publish.properties.values
-        topic = self._aliases.resolve(publish.topic, _number(values.get(properties.TOPIC_ALIAS)))
+        topic = self._aliases.resolve(publish.topic, publish.properties.optional_number(properties.TOPIC_ALIAS))
         if publish.qos:
             self._receiving.begin(publish.packet_id)
-        self.message_expiry_s.append(_number(values.get(properties.MESSAGE_EXPIRY)))
+        self.message_expiry_s.append(publish.properties.optional_number(properties.MESSAGE_EXPIRY))
         plain = Publish(
             topic=topic,
             payload=publish.payload,
@@ -193,7 +191,7 @@ class Translation:
         self._is_over = self._has_parted = True
         # Only a normal end takes the will back. In 3.1.1 every DISCONNECT does.
         self.closes_without_disconnect = disconnect.code != 0
-        return b"" if self.closes_without_disconnect else _DISCONNECT
+        return b"" if self.closes_without_disconnect else DISCONNECT
 
     # From the broker.
 
@@ -237,7 +235,7 @@ class Translation:
         kind, packet_id, code = first & 0xF0, int.from_bytes(body[:2], "big"), body[2] if len(body) > 2 else 0
         if kind == packets.PUBREL:
             return packet if self._delivery.released(packet_id) else b""
-        if kind != packets.PUBREC or code >= _ERROR:
+        if kind != packets.PUBREC or code >= UNSPECIFIED:
             self._receiving.end(packet_id)
         return packet if kind == packets.PUBREC else self._with_advice(packet)
 
@@ -257,8 +255,4 @@ class Translation:
 
 
 def _broken() -> Violation:
-    return Violation(_ERROR, _BROKEN)
-
-
-def _number(value: int | bytes | None) -> int | None:
-    return value if isinstance(value, int) else None
+    return Violation(UNSPECIFIED, _BROKEN)

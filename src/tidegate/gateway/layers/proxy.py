@@ -70,7 +70,8 @@ class ProxyHeader:
         return b""
 
     def _read(self, family: int, body: bytes) -> bool:
-        """Whether the body is in order. Who is behind a Unix socket or not told keeps the balancer's address."""
+        """Whether the body is in order. A client behind a Unix socket, or one that is not named, keeps the balancer's
+        address."""
         if family == UNSPECIFIED:
             return True
         size = ADDRESS_BYTES.get(family)

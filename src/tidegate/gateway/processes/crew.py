@@ -1,11 +1,11 @@
-"""The processes of a gateway and what all of them are given: memory, mailboxes, and doors that stay open."""
+"""The processes of a gateway and what all of them are given: memory, mailboxes, and listeners that stay open."""
 
 import itertools
 import os
 import signal
 from collections.abc import Sequence
 
-from tidegate.gateway.processes.listening_sockets import open_doors
+from tidegate.gateway.processes.listening_sockets import open_listener_sets
 from tidegate.gateway.processes.orders import Order
 from tidegate.gateway.processes.process import Process
 from tidegate.gateway.settings import GatewaySettings
@@ -24,8 +24,8 @@ class Crew:
         self._installation = installation
         self._settings = settings
         self._classes = tuple(classes)
-        self._doors = open_doors(settings)
-        self.addresses = [one.address for one in self._doors[0]]
+        self._listener_sets = open_listener_sets(settings)
+        self.addresses = [one.address for one in self._listener_sets[0]]
         slots = 2 * settings.processes  # an upgrade has twice as many for a while
         self.shared = Shared.create(
             processes=slots, buckets=len(settings.limits), clients_max=settings.sticky_clients_max
@@ -33,12 +33,12 @@ class Crew:
         self._mailboxes = [Mailbox.open() for _ in range(slots)]
         self._numbers = itertools.count(1)
 
-    def start(self, door: int) -> Process:
+    def start(self, listener_set: int) -> Process:
         number = next(self._numbers)
         used = {process.slot for process in self.processes}
         slot = next(slot for slot in range(len(self.shared.rows)) if slot not in used)
         self.shared.begin(slot, process=number)
-        doors = tuple(tuple(one.sock.fileno() for one in each) for each in self._doors)
+        fd_sets = tuple(tuple(one.sock.fileno() for one in each) for each in self._listener_sets)
         mailboxes = tuple(MailboxFds(each.reading.fileno(), each.writing.fileno()) for each in self._mailboxes)
         order = Order(
             supervisor_pid=os.getpid(),
@@ -46,15 +46,15 @@ class Crew:
             settings=self._settings,
             classes=self._classes,
             slot=slot,
-            door=door,
+            listener_set=listener_set,
             memory=self.shared.fd,
             mailboxes=mailboxes,
-            listeners=tuple(one.listener for one in self._doors[0]),
-            doors=doors,
+            listeners=tuple(one.listener for one in self._listener_sets[0]),
+            listener_sets=fd_sets,
         )
         fds = {
             self.shared.fd,
-            *itertools.chain(*doors),
+            *itertools.chain(*fd_sets),
             *(fd for each in mailboxes for fd in (each.reading, each.writing)),
         }
         process = Process(order, number, sorted(fds))
@@ -74,18 +74,19 @@ class Crew:
     def is_ready(self, process: Process) -> bool:
         return process in self.processes and bool(self.shared.rows[process.slot].cells[layout.READY])
 
-    def is_kept(self, door: int) -> bool:
-        return any(self.is_ready(one) for one in self.processes if one.door == door and not one.leaves)
+    def is_kept(self, listener_set: int) -> bool:
+        staying = (one for one in self.processes if one.listener_set == listener_set and not one.leaves)
+        return any(self.is_ready(one) for one in staying)
 
     def tell_unattended(self) -> None:
-        for door in range(len(self._doors)):
-            self.shared.unattended[door] = not self.is_kept(door)
+        for number in range(len(self._listener_sets)):
+            self.shared.unattended[number] = not self.is_kept(number)
 
-    def close_doors(self) -> None:
-        for one in itertools.chain(*self._doors):
+    def close_listeners(self) -> None:
+        for one in itertools.chain(*self._listener_sets):
             one.sock.close()
 
     def close(self) -> None:
-        self.close_doors()
+        self.close_listeners()
         for mailbox in self._mailboxes:
             mailbox.close()

@@ -1,9 +1,9 @@
-"""The listening sockets of a gateway of several processes: one of each listener for every process.
+"""The listening sockets of a gateway of several processes: a set for every process, with a socket of each listener.
 
 The kernel spreads connections over sockets that share a port evenly, whatever the processes behind them do; over
 processes that share one socket it does not (of 500 connections that came at once, one of four processes took 313 to 328
-of them; with a socket each, the most were 139). Who starts the processes keeps the sockets, so those who wait at one
-whose process dies lose nothing. Requests by HTTP are short: there all processes share one socket.
+of them; with a socket each, the most were 139). The supervisor keeps the sockets open, so connections that wait at one
+whose process dies are not lost. Requests by HTTP are short: there all processes share one socket.
 """
 
 import socket
@@ -14,7 +14,7 @@ from tidegate.gateway.listening import BACKLOG, Bound, bind
 from tidegate.gateway.settings import GatewaySettings
 
 
-def open_doors(settings: GatewaySettings) -> list[list[Bound]]:
+def open_listener_sets(settings: GatewaySettings) -> list[list[Bound]]:
     """For each process the sockets of all listeners, in the same order."""
     first = bind(_with_ports(settings), reuse_port=True)
     return [first, *([_another(one) for one in first] for _ in range(settings.processes - 1))]

@@ -17,8 +17,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     settings: GatewaySettings
     classes: tuple[DeviceClass, ...]
     slot: int  # its row in the shared memory
-    door: int  # which of the doors it keeps
+    listener_set: int  # the one it keeps
     memory: int
     mailboxes: tuple[MailboxFds, ...]  # of each slot
     listeners: tuple[Listener, ...]
-    doors: tuple[tuple[int, ...], ...]  # of each door the listening sockets, in the listeners' order
+    listener_sets: tuple[tuple[int, ...], ...]  # of each set the listening sockets, in the listeners' order

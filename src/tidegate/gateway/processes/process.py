@@ -26,7 +26,7 @@ class Process:
     def __init__(self, order: Order, number: int, fds: list[int]) -> None:
         self.number = number
         self.slot = order.slot
-        self.door = order.door
+        self.listener_set = order.listener_set
         self.leaves = False  # it was told to
         self.started_s = time.monotonic()
         self._popen = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""A gateway: the processes that serve it, kept running at doors that stay open while processes come and go.
+"""A gateway: the processes that serve it, kept running behind listeners that stay open while processes come and go.
 
-A process that dies is replaced, and what it counted is kept. An upgrade starts new processes at the same doors, with
-the code that is on disk by then; when all of them serve, the old ones stop letting clients in and send theirs away at a
-pace. Draining is the same without new ones.
+A process that dies is replaced, and what it counted is kept. An upgrade starts new processes behind the same
+listeners, with the code that is on disk by then; when all of them serve, the old ones accept no more clients and send
+theirs away at a pace. Draining is the same without new ones.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Supervisor:
         self._crew = Crew(installation, settings, classes)
         self._loads = ProcessLoads(self._crew.shared)
         self._mqtt, self._http = (f"{host}:{port}" for host, port in self._crew.addresses[:2])
-        self._due_s: dict[int, float] = {}  # doors that lack a process, and when one starts there
+        self._due_s: dict[int, float] = {}  # listener sets that lack a process, and when one starts there
         self._pauses_s: dict[int, float] = {}
         self._upgrade_asked = False
         self._new: list[Process] = []  # those of an upgrade, until all of them serve
@@ -77,7 +77,7 @@ class Supervisor:
             return
         self._ends = True
         self._say(f"Gateway {self._settings.name} sends its clients away, for {self._settings.drain_s:g} s.")
-        self._crew.close_doors()
+        self._crew.close_listeners()
         for process in self._crew.processes:
             self._crew.send_away(process)
         self.wake()
@@ -87,8 +87,8 @@ class Supervisor:
         watcher.start()
         reporting = asyncio.create_task(report(watcher, self._settings.name, self.state))
         try:
-            for door in range(self._settings.processes):
-                self._crew.start(door)
+            for listener_set in range(self._settings.processes):
+                self._crew.start(listener_set)
             while not stopping.is_set() and (self._crew.processes or not self._ends):
                 self._look()
                 if reporting.done():
@@ -123,12 +123,12 @@ class Supervisor:
         elif self._upgrade_asked:
             self._begin_upgrade()
         now_s = time.monotonic()
-        for door in [door for door, due_s in self._due_s.items() if due_s <= now_s]:
-            del self._due_s[door]
-            self._crew.start(door)
+        for listener_set in [each for each, due_s in self._due_s.items() if due_s <= now_s]:
+            del self._due_s[listener_set]
+            self._crew.start(listener_set)
         if self._serves:
             self._crew.tell_unattended()
-        elif all(self._crew.is_kept(door) for door in range(self._settings.processes)):
+        elif all(self._crew.is_kept(each) for each in range(self._settings.processes)):
             self._serves = True
             self._say(f"Gateway {self._settings.name} is ready at {self._mqtt} (HTTP {self._http}).")
 
@@ -162,8 +162,9 @@ class Supervisor:
         if self._new:
             self._say(f"{gone} A new one starts anyway.")
             return
-        pause = self._pauses_s[process.door] = pause_s(process.lived_s, self._pauses_s.get(process.door))
-        self._due_s[process.door] = time.monotonic() + pause
+        listener_set = process.listener_set
+        pause = self._pauses_s[listener_set] = pause_s(process.lived_s, self._pauses_s.get(listener_set))
+        self._due_s[listener_set] = time.monotonic() + pause
         self._replaced += 1
         self._say(f"{gone} Another takes its place {f'in {pause:g} s' if pause else 'now'}.")
 
@@ -175,7 +176,7 @@ class Supervisor:
         self._upgrade_asked, self._problem = False, ""
         self._due_s.clear()
         self._say(f"Gateway {self._settings.name} starts new processes.")
-        self._new = [self._crew.start(door) for door in range(self._settings.processes)]
+        self._new = [self._crew.start(listener_set) for listener_set in range(self._settings.processes)]
 
     def _continue_upgrade(self) -> None:
         if self._problem or self._new[0].lived_s > START_S_MAX:
@@ -195,9 +196,9 @@ class Supervisor:
                 process.leaves = True
                 process.tell(signal.SIGTERM)
         self._new = []
-        for door in range(self._settings.processes):
-            if not self._crew.is_kept(door):
-                self._due_s[door] = time.monotonic()
+        for listener_set in range(self._settings.processes):
+            if not self._crew.is_kept(listener_set):
+                self._due_s[listener_set] = time.monotonic()
 
 
 def _check_limits(settings: GatewaySettings) -> None:

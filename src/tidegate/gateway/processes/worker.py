@@ -1,7 +1,7 @@
 """One process of a gateway: ``python -m tidegate.gateway.processes.worker``, told on standard input what it is.
 
-It keeps one door, and beside it those whose process died until another keeps them. It ends with its supervisor, however
-that ends.
+It keeps one set of listeners, and beside it those whose process died until another keeps them. It ends with its
+supervisor, however that ends.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Worker:
         self._shared = Shared.from_fd(order.memory)
         self._cells = self._shared.rows[order.slot].cells
         self._cells[layout.PID] = os.getpid()
-        self._doors = _doors(order)
+        self._listener_sets = _listener_sets(order)
         self._adopted: dict[int, list[asyncio.Server]] = {}
         self._late_s: deque[float] = deque(maxlen=round(LATE_OVER_S / LOOK_S))
         self._stopping = asyncio.Event()
@@ -53,11 +53,11 @@ class Worker:
         gateway = Gateway(
             order.installation,
             order.settings,
-            _say if order.door == 0 else _say_nothing,
+            _say if order.listener_set == 0 else _say_nothing,
             order.classes,
             shared=self._shared,
             slot=order.slot,
-            bound=self._doors.pop(order.door),
+            bound=self._listener_sets.pop(order.listener_set),
             peers=peers,
         )
         try:
@@ -83,50 +83,50 @@ class Worker:
         await asyncio.gather(looking, return_exceptions=True)
         if not self._stopping.is_set():
             self._cells[layout.DRAINING] = 1
-            self._leave_doors()
+            self._leave_listeners()
             leaving = asyncio.create_task(gateway.drain(self._order.settings.drain_s))
             await asyncio.wait((stopping, leaving), return_when=asyncio.FIRST_COMPLETED)
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
 
     async def _look(self, gateway: Gateway) -> None:
-        """Feel how late this process is, and let those in who wait where nobody is."""
+        """Feel how late this process is, and accept connections where no process does."""
         loop = asyncio.get_running_loop()
         while True:
             due_s = loop.time() + LOOK_S
             await asyncio.sleep(LOOK_S)
             self._late_s.append(loop.time() - due_s)
             self._cells[layout.LATE_US] = round(max(self._late_s) * 1e6)
-            for door, sockets in self._doors.items():
-                if self._shared.unattended[door] and door not in self._adopted:
-                    opened = self._adopted[door] = []
+            for number, sockets in self._listener_sets.items():
+                if self._shared.unattended[number] and number not in self._adopted:
+                    opened = self._adopted[number] = []
                     for one in sockets:
                         opened.append(await gateway.open(Bound(one.listener, one.sock.dup())))
-                elif not self._shared.unattended[door]:
-                    for server in self._adopted.pop(door, ()):
+                elif not self._shared.unattended[number]:
+                    for server in self._adopted.pop(number, ()):
                         server.close()
 
-    def _leave_doors(self) -> None:
+    def _leave_listeners(self) -> None:
         """Whoever keeps them now need not share them: a gateway that ends must not hold the port."""
         for servers in self._adopted.values():
             for server in servers:
                 server.close()
         self._adopted.clear()
-        for sockets in self._doors.values():
+        for sockets in self._listener_sets.values():
             for one in sockets:
                 one.sock.close()
-        self._doors.clear()
+        self._listener_sets.clear()
 
 
-def _doors(order: Order) -> dict[int, list[Bound]]:
-    """Every door's sockets. Those for HTTP are the same at all doors, so they are opened for its own alone."""
+def _listener_sets(order: Order) -> dict[int, list[Bound]]:
+    """Every set's sockets. Those for HTTP are the same in all sets, so they are opened for its own alone."""
     return {
-        door: [
+        number: [
             Bound(listener, socket.socket(fileno=fd))
             for listener, fd in zip(order.listeners, fds, strict=True)
-            if door == order.door or listener.protocol != "http"
+            if number == order.listener_set or listener.protocol != "http"
         ]
-        for door, fds in enumerate(order.doors)
+        for number, fds in enumerate(order.listener_sets)
     }
 
 

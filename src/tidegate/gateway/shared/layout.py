@@ -29,9 +29,9 @@ BROKER_CONNECTIONS = CLASS_DEVICES + _CLASSES
 CELLS = BROKER_CONNECTIONS + BROKERS_MAX
 
 CELL_BYTES = 8
-# Doors, in the first page behind the header: 1 where those who wait there have nobody who lets them in.
-DOORS_MAX = 64
-DOORS_AT = 512
+# Listener sets, in the first page behind the header: 1 where no process accepts the connections that wait there.
+LISTENER_SETS_MAX = 64
+LISTENER_SETS_AT = 512
 PAGE_BYTES = 4096
 TOLD_BYTES = (
     PAGE_BYTES  # what one process says about the clients it holds, twice: it writes one while the other is read

@@ -1,7 +1,7 @@
 """The memory itself: an anonymous file that every process of a gateway maps.
 
-Who starts the processes creates it and hands the file's number on; who is started opens it by that number. A gateway
-that is one process only (and a test) creates one for itself.
+The supervisor creates it and hands the file's number to the processes it starts, which open it by that number. A
+gateway that is one process only (and a test) creates one for itself.
 """
 
 import fcntl
@@ -10,9 +10,9 @@ import os
 import secrets
 import struct
 
+from tidegate.control.limiting.token_bucket import FULL, TokenBucket
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import BrokerLoads
-from tidegate.gateway.shared.bucket import FULL, SharedBucket
 from tidegate.gateway.shared.directory import Directory
 from tidegate.gateway.shared.locks import ByteLock, MemoryFile
 from tidegate.gateway.shared.row import Row
@@ -26,7 +26,7 @@ _HEADER = struct.Struct(f"<QQQQQ{_SECRET_BYTES}s")
 class Shared:
     """``rows`` has one row per process; ``gone`` is the row of those that are not there any more.
 
-    ``unattended`` says which doors have nobody behind them: who starts the processes writes it, the others look.
+    ``unattended`` says which listener sets no process keeps: the supervisor writes it, the processes read it.
     """
 
     def __init__(self, fd: int) -> None:
@@ -44,8 +44,8 @@ class Shared:
         )
         every = [Row(rows[at : at + layout.ROW_BYTES]) for at in range(0, len(rows), layout.ROW_BYTES)]
         self.rows, self.gone = every[:-1], every[-1]
-        doors_end = layout.DOORS_AT + layout.DOORS_MAX * layout.CELL_BYTES
-        self.unattended = self._memory[layout.DOORS_AT : doors_end].cast("q")
+        sets_end = layout.LISTENER_SETS_AT + layout.LISTENER_SETS_MAX * layout.CELL_BYTES
+        self.unattended = self._memory[layout.LISTENER_SETS_AT : sets_end].cast("q")
         self.directory = Directory(
             clients,
             ways=ways,
@@ -88,8 +88,9 @@ class Shared:
         """The connections to brokers, as the process in this slot counts them."""
         return BrokerLoads(self._brokers, self._lock(layout.BROKERS_LOCK), self.rows, self.rows[slot])
 
-    def bucket(self, number: int, *, rate_per_s: float, burst: float, name: str = "") -> SharedBucket:
-        return SharedBucket(
+    def bucket(self, number: int, *, rate_per_s: float, burst: float, name: str = "") -> TokenBucket:
+        """A bucket that all processes draw from, as this one sees it."""
+        return TokenBucket(
             self._cell(number),
             self._lock(layout.BUCKET_LOCK + number),
             rate_per_s=rate_per_s,

@@ -7,7 +7,7 @@ says may become one of them. A word that is not in this list counts as ``other``
 OTHER = "other"
 
 REASONS = (
-    # At the door.
+    # Before a connection is taken.
     "too many connections",
     "bad PROXY header",
     "PROXY version 1 is not spoken",

@@ -1,0 +1,16 @@
+"""What names a device may have: one level of a topic, and one field of a record."""
+
+from tidegate.model.errors import UserError
+
+DEVICE_BYTES_MAX = 1_024
+# A topic level cannot hold the first three and NUL; a record cannot hold the others.
+_FORBIDDEN = frozenset("/+#\0\t\n\r")
+
+
+def check_device(device: str) -> None:
+    """Refuse a name that would not fit one topic level and one record."""
+    if not device or len(device.encode()) > DEVICE_BYTES_MAX or not _FORBIDDEN.isdisjoint(device):
+        raise UserError(
+            f"Device name {device!r:.80} cannot be a topic level: use 1 to {DEVICE_BYTES_MAX} bytes without "
+            "/ + # tab, line break or NUL."
+        )
