@@ -23,7 +23,8 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.model.errors import TidegateError
 from tidegate.pipeline.tables.ledger import LedgerVerdict
 from tidegate.pipeline.transforms.means import merge
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate_bench.rig import NodeProcess, Rig
 from tidegate_bench.table_log import Advance, TableLog, accepted_fenced_writes
 

@@ -12,7 +12,7 @@ from tidegate.bus.wire import Wire, encode_publish
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.sources.slices import record_batch
-from tidegate.report.report import Progress
+from tidegate.report.progress import Progress
 
 ROW_BYTES = 256
 DEVICES_PER_SLICE = 100

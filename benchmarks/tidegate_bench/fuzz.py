@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.model.errors import TidegateError, UserError
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate_bench.child import Child
 
 CASES = 1_000_000

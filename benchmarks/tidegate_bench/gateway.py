@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.model.errors import TidegateError
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 from tidegate_bench import gateway_checks, gateway_stand, processes
 from tidegate_bench.child import Child
 from tidegate_bench.gateway_checks import BATCHES, DIRECT, IDLE, MACHINE, SENDS, TLS

@@ -3,7 +3,7 @@
 import statistics
 from typing import Any
 
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 SENDS, TLS, BATCHES, IDLE, MACHINE, SPREAD = "one publish per send", "TLS", "batches", "idle", "machine", "spread"
 DIRECT, HAPROXY, OURS = "direct", "haproxy", "tidegate"

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate_bench.rig import Rig
 from tidegate_bench.table_log import Advance, TableLog
 

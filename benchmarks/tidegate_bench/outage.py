@@ -24,7 +24,8 @@ from tidegate.model.installation import Installation
 from tidegate.model.observations import GATEWAYS_KEY, GatewayState
 from tidegate.model.routes import ROUTES_KEY, Broker, Routes
 from tidegate.mqtt.client import encode_connect, encode_publish
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate.settings.tree import Settings
 
 OUTAGE_S = 60.0

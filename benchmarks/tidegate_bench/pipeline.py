@@ -20,7 +20,8 @@ from tidegate.pipeline.ages import delays_s
 from tidegate.pipeline.empty_batches import empty_batches_s
 from tidegate.pipeline.sources.slices import JetStreamSource
 from tidegate.pipeline.spark import prepare, session
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate_bench.filling import ROW_BYTES, fill, write_parquet
 from tidegate_bench.rig import Rig
 from tidegate_bench.throughput import Workbench

@@ -20,7 +20,8 @@ from tidegate.loop.monitors import PROPERTIES
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.model.decisions import Mode
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 
 DEVICES = (10**3, 10**4, 10**5, 10**6)
 GROWTH_MAX = 2.0

@@ -19,7 +19,8 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.server_process import Spawner
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.model.errors import TidegateError
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate_bench import processes
 from tidegate_bench.child import Child
 from tidegate_bench.processes import allow_open_files

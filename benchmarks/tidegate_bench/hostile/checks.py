@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 from tidegate_bench.hostile.attacking import Result
 from tidegate_bench.moves import percentile
 

@@ -14,7 +14,8 @@ import msgspec
 import psutil
 
 from tidegate.brokers.nats.embedded import free_port
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 from tidegate_bench.hostile.attacking import Order, Result
 from tidegate_bench.hostile.attacks import CONNECT_TIMEOUT_S, attacks
 from tidegate_bench.hostile.bystanders import Bystanders

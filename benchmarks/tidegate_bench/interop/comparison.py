@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 Observation = Mapping[str, Any]
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 from tidegate_bench.interop import comparison
 from tidegate_bench.interop.behaviour import Observation
 from tidegate_bench.interop.behaviours_of_5 import ONLY_5

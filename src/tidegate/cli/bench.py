@@ -12,7 +12,10 @@ import typer
 
 from tidegate.cli.options import AsJson, make_directory
 from tidegate.model.errors import UserError
-from tidegate.report.report import Progress, Report, everything_else_to_stderr, print_report
+from tidegate.report.checks import Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.streams import everything_else_to_stderr
 
 PACKAGE = "tidegate_bench"
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are

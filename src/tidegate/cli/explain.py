@@ -15,7 +15,7 @@ from tidegate.controller.acting import read_mode, write_mode
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
-from tidegate.report.report import show
+from tidegate.report.tables import show
 
 
 def explain(

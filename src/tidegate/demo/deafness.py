@@ -14,7 +14,7 @@ from tidegate.demo.performance import Performance
 from tidegate.demo.script import Script
 from tidegate.demo.verdict import Act, Figures, is_exact, table
 from tidegate.devices.simulation import is_deaf
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 DEAF_DELAY_RATIO_MAX = 0.25
 DEAF_SHARE_RATIO_MAX = 1.1

@@ -18,7 +18,7 @@ from tidegate.demo.script import GROWING_NODES_MAX, environment
 from tidegate.demo.verdict import Act, by_second
 from tidegate.local.chain import Chain
 from tidegate.pipeline import empty_batches
-from tidegate.report.report import Check, Report
+from tidegate.report.checks import Check, Report
 from tidegate.settings.tree import Settings
 
 DELAY_VS_EMPTY_BATCH_MAX = 3.0

@@ -22,7 +22,7 @@ from tidegate.demo.verdict import Act, Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.model.errors import TidegateError
-from tidegate.report.report import Check, Report
+from tidegate.report.checks import Check, Report
 from tidegate.settings.tree import Settings
 
 VIEW_S_MAX = 30.0
