@@ -58,7 +58,7 @@ def run(progress: Progress, out: Path | None) -> Report:
     return Report("bench outage", rows, checks, round(time.monotonic() - started, 1))
 
 
-class Client:
+class PublishingClient:
     """One client that publishes at QoS 1 until it is cancelled, and says what it noticed."""
 
     def __init__(self, number: int, address: tuple[str, int], installation: Installation) -> None:
@@ -154,18 +154,18 @@ class _Outage:
                 time.sleep(0.1)
             knowledge.put(ROUTES_KEY, msgspec.json.encode(Routes(brokers=brokers)))
 
-    async def _start(self, numbers: range) -> list[Client]:
+    async def _start(self, numbers: range) -> list[PublishingClient]:
         address = self._chain.installation.gateway_mqtt
         assert address is not None
-        clients = [Client(number, address, self._chain.installation) for number in numbers]
+        clients = [PublishingClient(number, address, self._chain.installation) for number in numbers]
         for client in clients:
             self._tasks.append(asyncio.create_task(client.live()))
             await asyncio.sleep(0.02)
         return clients
 
-    async def _newcomers(self) -> list[Client]:
+    async def _newcomers(self) -> list[PublishingClient]:
         """New clients, spread over the whole outage."""
-        clients: list[Client] = []
+        clients: list[PublishingClient] = []
         began_s = time.monotonic()
         for number in range(NEW):
             clients += await self._start(range(EXISTING + number, EXISTING + number + 1))
@@ -207,7 +207,11 @@ def share_off(before: list[int], during: list[int]) -> float:
 
 
 def _report(
-    existing: list[Client], new: list[Client], before: list[int], during: list[int], reports_again_s: float
+    existing: list[PublishingClient],
+    new: list[PublishingClient],
+    before: list[int],
+    during: list[int],
+    reports_again_s: float,
 ) -> tuple[list[dict[str, Any]], list[Check]]:
     rows: list[dict[str, Any]] = [client.row() for client in (*existing, *new)]
     rows.append({"brokers_before": before, "brokers_during": during, "weights": list(WEIGHTS)})

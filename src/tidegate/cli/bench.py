@@ -21,16 +21,16 @@ PACKAGE = "tidegate_bench"
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
-    "crashes": "tidegate_bench.crashes:run",
-    "fuzz": "tidegate_bench.fuzz:run",
-    "gateway": "tidegate_bench.gateway:run",
+    "crashes": "tidegate_bench.nodes.crashes:run",
+    "fuzz": "tidegate_bench.fuzz.run:run",
+    "gateway": "tidegate_bench.gateway.run:run",
     "hostile": "tidegate_bench.hostile.run:run",
     "interop": "tidegate_bench.interop.matrix:run",
-    "moves": "tidegate_bench.moves:run",
+    "moves": "tidegate_bench.nodes.moves:run",
     "outage": "tidegate_bench.outage:run",
-    "pipeline": "tidegate_bench.pipeline:run",
+    "pipeline": "tidegate_bench.pipeline.run:run",
     "send-rate-scale": "tidegate_bench.send_rate_scale:run",
-    "storm": "tidegate_bench.storm:run",
+    "storm": "tidegate_bench.storm.run:run",
 }
 
 Benchmark = Callable[[Progress, Path | None], Report]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidegate.demo.performance import Performance
 from tidegate.demo.script import Script
 from tidegate.demo.verdict import Act, Figures, is_exact, table
-from tidegate.devices.simulation import is_deaf
+from tidegate.devices.fleet_plan import is_deaf
 from tidegate.report.checks import Check
 
 DEAF_DELAY_RATIO_MAX = 0.25

@@ -5,7 +5,6 @@ addresses in the installation file, so that a part can just as well be started b
 """
 
 import json
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from tidegate.bus.wire import Wire
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
+from tidegate.local.waiting import answers
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.settings.tree import Settings
@@ -178,8 +178,8 @@ class Chain:
             return said["at"] > self._started_s and bool(said["ready"])
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
-            return _answers(self.installation.gateway_mqtt)
-        return _answers(self.web_addresses[self._names("controller").index(name)])
+            return answers(self.installation.gateway_mqtt)
+        return answers(self.web_addresses[self._names("controller").index(name)])
 
     # -- running
 
@@ -208,11 +208,3 @@ class Chain:
             wire.close()
         self._wires.clear()
         self.brokers.stop()
-
-
-def _answers(address: tuple[str, int]) -> bool:
-    try:
-        with socket.create_connection(address, timeout=0.5):
-            return True
-    except OSError:
-        return False

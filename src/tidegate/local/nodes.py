@@ -13,7 +13,8 @@ import msgspec
 
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.knowledge import Knowledge
-from tidegate.local.parts import STOP_S_MAX, Part, Say
+from tidegate.local.parts import Part, Say
+from tidegate.local.process import STOP_S_MAX
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.scaling import SCALE_KEY, Scale
 
