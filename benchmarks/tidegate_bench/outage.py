@@ -44,7 +44,7 @@ GATEWAY = "gateway-1"
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     with contextlib.ExitStack() as opened:
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-outage-")))
         settings = Settings(broker=BrokerSettings(nodes=len(WEIGHTS), slices=1))
@@ -55,7 +55,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         for _ in chain.ready():
             pass
         rows, checks = asyncio.run(_Outage(chain, progress).run())
-    return Report("bench outage", rows, checks, round(time.monotonic() - started, 1))
+    return Report("bench outage", rows, checks, round(time.monotonic() - started_s, 1))
 
 
 class PublishingClient:

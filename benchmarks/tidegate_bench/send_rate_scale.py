@@ -96,9 +96,9 @@ class Flood:
     def round(self) -> float:
         """Seconds of one round; the devices then follow what it said."""
         observation = self.observe(0.5)
-        began = time.perf_counter()
+        began_s = time.perf_counter()
         outcome = self.loop.tick(observation, Mode())
-        took_s = time.perf_counter() - began
+        took_s = time.perf_counter() - began_s
         for proposal in outcome.proposals:
             self.decisions += proposal.recorded
             for action in proposal.plan.actions:

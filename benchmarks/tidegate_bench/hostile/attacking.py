@@ -96,14 +96,14 @@ async def _attempt(attack: Attack, address: tuple[str, int], number: int) -> tup
             before = await _open(connection, attack.opening.replace(ANYBODY, client_id))
             if not before:
                 return True, 0.0, "the opening was not answered"
-        started = time.monotonic()
+        started_s = time.monotonic()
         data, closed = bytearray(before), asyncio.Event()
         reading = asyncio.create_task(_read(connection, data, closed)) if attack.reads else None
         sending = asyncio.create_task(_send(connection, attack, client_id))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
                 await closed.wait()
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - started_s
         for task in (reading, sending):
             if task is not None:
                 task.cancel()

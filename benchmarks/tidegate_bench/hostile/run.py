@@ -33,7 +33,7 @@ MIB = 1024**2
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     with contextlib.ExitStack() as opened:
         progress.step("Starting a broker and a gateway with four listeners.")
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-hostile-")))
@@ -51,7 +51,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         )
         outcome = asyncio.run(_Fight(order, attacked, progress).fight())
     rows, found = outcome
-    return Report("bench hostile", rows, found, round(time.monotonic() - started, 1))
+    return Report("bench hostile", rows, found, round(time.monotonic() - started_s, 1))
 
 
 def _listeners(directory: Path, servers: Starter) -> tuple[dict[str, tuple[str, int]], dict[str, Any]]:

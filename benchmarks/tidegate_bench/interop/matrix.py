@@ -58,7 +58,7 @@ _NATS_3, _MOSQUITTO_5, _NATS_5 = ("NATS", 4), ("Mosquitto", 5), ("NATS", 5)
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     clients = load_clients()
     for name in ("mosquitto_sub", "mosquitto_pub"):
         installed(name, "mosquitto-clients")
@@ -69,7 +69,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         endpoints = open_endpoints(opened, state)
         outcomes = asyncio.run(compare(endpoints, clients, list(comparisons(clients)), progress.update))
     rows = [outcome.row() for outcome in outcomes]
-    return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started, 1))
+    return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started_s, 1))
 
 
 def load_clients() -> dict[str, type[InteropPeer]]:
@@ -80,7 +80,7 @@ def load_clients() -> dict[str, type[InteropPeer]]:
         from tidegate_bench.interop.paho_peer import PahoPeer  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UserError(
-            f"The MQTT client {error.name} is not installed: install it with 'pip install tidegate[dev]'."
+            f"The MQTT client {error.name} is not installed: install it with 'pip install tidegate[bench]'."
         ) from None
     return {peer.KIND: peer for peer in (PahoPeer, AiomqttPeer, GmqttPeer, MosquittoPeer)}
 

@@ -43,8 +43,8 @@ class MosquittoPeer(InteropPeer):
     async def open(
         self,
         *filters: tuple[str, int],
-        again: bool = False,
-        identifier: int | None = None,  # noqa: ARG002
+        again: bool = False,  # noqa: ARG002
+        identifier: int | None = None,
     ) -> ConnectAnswer:
         """Without a filter nothing listens: publishing is another process."""
         if not filters:

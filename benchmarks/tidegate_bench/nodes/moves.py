@@ -28,7 +28,7 @@ PAUSE_S = 1.5
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     with Rig(BrokerSettings(nodes=1, slices=8), out) as rig:
         progress.step("Starting two nodes.")
         for name in NODES:
@@ -67,7 +67,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         Check.at_most("unmoved_lag_batches", round(percentile(lags, 95), 2), 1.0),
         Check.equal("ledger_exact", verdict.holds and summary["acked"] == summary["sent"], True),
     ]
-    return Report("bench moves", rows, checks, round(time.monotonic() - started, 1))
+    return Report("bench moves", rows, checks, round(time.monotonic() - started_s, 1))
 
 
 def _lives(rig: Rig, name: str) -> bool:

@@ -40,7 +40,7 @@ DELAY_SECONDS = 30
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     progress.step("Preparing Spark.")
     prepare()
     spark = session("tidegate-bench", "local[2]", heap_mib=2048)
@@ -51,7 +51,7 @@ def run(progress: Progress, out: Path | None) -> Report:
         _delay(spark, progress, rows, out)
     finally:
         spark.stop()
-    return Report("bench pipeline", rows, _checks(rows), round(time.monotonic() - started, 1))
+    return Report("bench pipeline", rows, _checks(rows), round(time.monotonic() - started_s, 1))
 
 
 def _median(rows: list[dict[str, Any]], what: str, key: str = "rows_per_s") -> float:
@@ -123,14 +123,14 @@ def _natspy_s(installation: Installation) -> float:
     async def read() -> float:
         client = await nats.connect(list(installation.data_urls))
         stream = client.jetstream()
-        started = time.monotonic()
+        started_s = time.monotonic()
         for slice_ in range(installation.slices):
             config = ConsumerConfig(ack_policy=AckPolicy.NONE, deliver_policy=DeliverPolicy.ALL, mem_storage=True)
             consumer = await stream.pull_subscribe("", stream=f"SLICE_{slice_}", config=config)
             left = PEER_ROWS // installation.slices
             while left > 0:
                 left -= len(await consumer.fetch(min(1000, left), timeout=5))
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - started_s
         await client.close()
         return seconds
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from tidegate.local.talking import TalkingProcess
+from tidegate.local.talking import ANSWER_S_MAX, TalkingProcess
 
 
 class Child(TalkingProcess):
@@ -24,3 +24,15 @@ class Child(TalkingProcess):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+
+    def answer(self, timeout_s: float = ANSWER_S_MAX) -> dict[str, Any]:
+        """The next line that it says."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._answers or self._is_silent, timeout_s)
+            if self._answers:
+                return self._answers.popleft()
+        raise self._no_answer(timeout_s)
+
+    def kill(self) -> None:
+        super().kill()
+        self._close()

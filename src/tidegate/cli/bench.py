@@ -18,6 +18,7 @@ from tidegate.report.progress import Progress
 from tidegate.report.streams import everything_else_to_stderr
 
 PACKAGE = "tidegate_bench"
+CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
@@ -48,18 +49,17 @@ def find(name: str) -> Benchmark:
 
 
 def _make_importable() -> None:
-    """Benchmarks are no part of the product: they come from the checkout that runs, or from the extra ``bench``."""
+    """Benchmarks are no part of the product: they come from the checkout this runs in, or from the extra ``bench``."""
     if importlib.util.find_spec(PACKAGE) is not None:
         return
-    checkout = Path(__file__).parents[3] / "benchmarks"
-    if not (checkout / PACKAGE).is_dir():
+    if not (CHECKOUT / PACKAGE).is_dir():
         raise UserError(
             "The benchmarks are not installed: run this command in a checkout, or install them with "
             "'pip install tidegate[bench]'."
         )
-    sys.path.append(str(checkout))
-    # What a benchmark starts has to find them too.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(checkout))))
+    sys.path.append(str(CHECKOUT))
+    # The processes that a benchmark starts have to find them too.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(CHECKOUT))))
 
 
 def bench(

@@ -233,11 +233,11 @@ class Publisher:
 
     async def _serve(self, connection: Connection) -> str:
         """Ask for advice, send everything in flight again, in order; then watch; returns why it ended."""
-        now = self._loop.time()
+        now_s = self._loop.time()
         self._frames.clear()
         if self._on_advice is not None:
             self._frames.append(_SUBSCRIBE)
-        for frame, duplicate in self._in_flight.frames_again(now):
+        for frame, duplicate in self._in_flight.frames_again(now_s):
             self._frames.append(frame)
             self.counters.resent += duplicate
         self._connection = connection
@@ -251,12 +251,12 @@ class Publisher:
         """Ping a quiet broker; give up one that does not answer pings, or answers pings but not publishes."""
         if connection.lost.done() or connection.transport is None:
             return
-        now, settings = self._loop.time(), self._settings
-        if now - connection.received_s > settings.keep_alive_s:
+        now_s, settings = self._loop.time(), self._settings
+        if now_s - connection.received_s > settings.keep_alive_s:
             connection.fail(f"it was silent for {settings.keep_alive_s} s")
-        elif self._in_flight.waiting_s(now) > settings.acknowledge_timeout_s:
+        elif self._in_flight.waiting_s(now_s) > settings.acknowledge_timeout_s:
             connection.fail(f"it did not acknowledge for {settings.acknowledge_timeout_s:g} s")
-        elif now - connection.received_s > settings.keep_alive_s / 4 - 0.1:
+        elif now_s - connection.received_s > settings.keep_alive_s / 4 - 0.1:
             connection.transport.write(mqtt.PINGREQ)
 
     def _leave(self, connection: Connection) -> None:

@@ -154,13 +154,13 @@ class Chain:
     def ready(self) -> Iterator[str]:
         """The parts that serve, each once, as they become ready. Raises if one cannot start or takes too long."""
         waiting = dict.fromkeys(self.parts)
-        deadline = time.monotonic() + READY_S_MAX
+        deadline_s = time.monotonic() + READY_S_MAX
         while waiting:
             self.keep_parts()
             for name in [name for name in waiting if self._serves(name)]:
                 del waiting[name]
                 yield name
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline_s:
                 raise TidegateError(f"{', '.join(waiting)} did not become ready in {READY_S_MAX:.0f} s: see its log.")
             yield ""
             time.sleep(POLL_S)

@@ -50,29 +50,17 @@ class TalkingProcess(LocalProcess):
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
-    def answer(self, timeout_s: float = ANSWER_S_MAX) -> dict[str, Any]:
-        """The next line that it says."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._answers or self._is_silent, timeout_s)
-            if self._answers:
-                return self._answers.popleft()
-        raise self._missing(timeout_s)
-
     def last_answer(self, timeout_s: float = ANSWER_S_MAX) -> dict[str, Any]:
         """The last line that it says, once it has ended."""
         with self._changed:
             if self._changed.wait_for(lambda: self._is_silent, timeout_s) and self._answers:
                 return self._answers[-1]
-        raise self._missing(timeout_s)
+        raise self._no_answer(timeout_s)
 
-    def _missing(self, timeout_s: float) -> TidegateError:
+    def _no_answer(self, timeout_s: float) -> TidegateError:
         what = "ended without an answer" if self._is_silent else f"did not answer within {timeout_s:.0f} s"
         where = "its messages above say why" if self._log is None else f"see {self._log}"
         return TidegateError(f"The process {self.name} {what}: {where}.")
-
-    def kill(self) -> None:
-        super().kill()
-        self._close()
 
     def stop(self, seconds_max: float = STOP_S_MAX) -> None:
         super().stop(seconds_max)
