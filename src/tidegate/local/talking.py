@@ -79,10 +79,12 @@ class TalkingProcess(LocalProcess):
     def _read(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        try:
+            for line in self._process.stdout:
+                with self._changed:
+                    self._answers.append(json.loads(line))
+                    self._changed.notify()
+        finally:
             with self._changed:
-                self._answers.append(json.loads(line))
+                self._is_silent = True
                 self._changed.notify()
-        with self._changed:
-            self._is_silent = True
-            self._changed.notify()
