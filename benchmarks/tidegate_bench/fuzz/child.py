@@ -104,7 +104,7 @@ class Fuzzing:
 
 
 def scanners() -> list[ModuleType]:
-    """The frame scanner as source that is watched, and compiled if it is. From here on, everybody gets the source."""
+    """The frame scanner as watched source, and compiled if it is. From here on, every import gets the source."""
     as_installed = importlib.import_module(SCANNER)
     assert as_installed.__file__ is not None
     for name in [name for name in sys.modules if name.startswith(WATCHED)]:

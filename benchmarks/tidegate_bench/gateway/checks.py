@@ -7,8 +7,8 @@ from tidegate.report.checks import Check
 
 SENDS, TLS, BATCHES, IDLE, MACHINE, SPREAD = "one publish per send", "TLS", "batches", "idle", "machine", "spread"
 DIRECT, HAPROXY, OURS = "direct", "haproxy", "tidegate"
-# The kernel may wake a process up so much late by itself. Who adds less than this is not told apart from it, and
-# a ratio to less would be one to noise.
+# The kernel may wake a process up so much late by itself. A proxy that adds less than this is not told apart from it,
+# and a ratio to less would be one to noise.
 ADDED_MS_MIN = 0.05
 
 Row = dict[str, Any]

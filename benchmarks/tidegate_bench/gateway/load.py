@@ -1,7 +1,7 @@
 """A load on an MQTT address, as a process of its own: ``python -m tidegate_bench.gateway.load``.
 
-It connects, says so in a line of JSON, and waits for a line on its standard input. Then it does what it was asked for
-and says in a second line what it did; what it sent has then arrived at the broker. It ends with its standard input.
+It connects, reports that in a line of JSON, and waits for a line on its standard input. Then it does what it was asked
+for and says in a second line what it did; what it sent has then arrived at the broker. It ends with its standard input.
 
 * ``paced``: one publish per send, evenly in time. Where the peer or this process does not keep up, it says how late.
 * ``batched``: many publishes per send, as fast as they go.

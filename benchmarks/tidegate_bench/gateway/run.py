@@ -68,7 +68,7 @@ def machine() -> dict[str, Any]:
 
 
 def turns(ways: list[Way], repetitions: int) -> Iterator[tuple[int, Way]]:
-    """Who goes first changes, so that a slow moment of the machine meets nobody more often than another."""
+    """Another way goes first each time, so that slow moments of the machine meet all of them alike."""
     for repetition in range(repetitions):
         first = repetition % len(ways)
         yield from ((repetition, way) for way in (*ways[first:], *ways[:first]))
@@ -103,7 +103,7 @@ def _paced(
 
 
 def _rate_kept(ways: list[Way], rates_per_s: tuple[float, ...], certificate: Path | None) -> float:
-    """The highest that all of them keep, and the lowest where none is. It warms everybody up as well."""
+    """The highest that all of them keep, and the lowest where none is. It warms all processes up as well."""
     for rate_per_s in rates_per_s[:-1]:
         trials = (
             gateway_stand.paced(

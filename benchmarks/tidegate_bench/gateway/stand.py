@@ -5,7 +5,7 @@ time, so the most is left for the proxies; it reads packet by packet, though, an
 second. For batches there is the embedded NATS server: on topics that no slice keeps it takes a million and more.
 
 A proxy that is timed has a processor of its own, and the load, the probes and the broker share another: otherwise the
-slowest percent would be the scheduler's. Where the throughput is measured everybody may run everywhere.
+slowest percent would be the scheduler's. Where the throughput is measured, all may run everywhere.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ PACE_SLACK = 1.02
 
 
 class StandBroker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who takes what passes. ``state`` is an installation whose only broker it is, ``monitor`` its own counters."""
+    """It takes what passes. ``state`` is an installation whose only broker it is, ``monitor`` its own counters."""
 
     pid: int | None
     address: tuple[str, int]
@@ -183,7 +183,7 @@ def _cpu_s(way: Way, load: Child) -> dict[str, float]:
 
 
 def _apart(way: Way, *loads: Child) -> None:
-    """The proxy on the first processor, everybody else on the second, where there are two."""
+    """The proxy on the first processor, everything else on the second, where there are two."""
     available = sorted(os.sched_getaffinity(0))
     if len(available) < 2:
         return

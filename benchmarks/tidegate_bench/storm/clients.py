@@ -45,7 +45,7 @@ class StormClient:
 
 
 class Storm:
-    """Who is connected, and who is on the way."""
+    """The clients that are connected, and those that are trying."""
 
     def __init__(self, address: tuple[str, int], connects: list[bytes]) -> None:
         self.connected = 0
@@ -57,7 +57,7 @@ class Storm:
         self._poll = select.epoll()
 
     def turn(self) -> None:
-        """Whoever is absent tries again, and all sockets are looked at once."""
+        """Clients that are absent try again, and all sockets are looked at once."""
         for _ in range(len(self._absent)):
             self._try(self._absent.popleft())
         for number, events in self._poll.poll(0 if self._absent else SAY_EVERY_S):

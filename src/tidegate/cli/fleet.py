@@ -129,7 +129,7 @@ async def _run(fleet: Fleet, *, follow_stdin: bool) -> FleetSummary:
 
 
 def _read_lines(obey: Callable[[str], object]) -> None:
-    """Hand over each line of standard input; its end counts as 'quit', so a fleet never outlives who drives it."""
+    """Hand over each line of standard input; its end counts as 'quit', so a fleet never outlives what drives it."""
     rest = b""
     # The fleet may have ended meanwhile, and its event loop with it.
     with contextlib.suppress(OSError, RuntimeError):

@@ -84,7 +84,7 @@ class LocalProcess:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL to the process itself, which is what a crash looks like to everybody else."""
+        """SIGKILL to the process itself, which is what a crash looks like to all others."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -65,7 +65,7 @@ class Progress:
         self._write(f"\r\x1b[K{line[:110]}" if self._is_terminal else f"{line}\n")
 
     def _write(self, text: str) -> None:
-        # Whoever reads the progress may have gone; the work goes on.
+        # The reader of the progress may have gone; the work goes on.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
