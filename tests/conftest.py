@@ -1,7 +1,9 @@
 """What all tests share: Hypothesis settings, and one real browser."""
 
+import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,10 @@ from selenium import webdriver
 # The machine is shared and slow at times: how long one example takes says nothing about the code.
 settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
+
+# Pytest finds the benchmarks by its own settings; the processes that tests start find them by this.
+_BENCHMARKS = str(Path(__file__).parents[1] / "benchmarks")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _BENCHMARKS)))
 
 
 @pytest.fixture(scope="session")

@@ -11,20 +11,20 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import msgspec
-
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.wire import Wire
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import GATEWAYS, ROUTES
 from tidegate.local.chain import Chain
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
-from tidegate.model.observations import GATEWAYS_KEY, GatewayState
-from tidegate.model.routes import ROUTES_KEY, Broker, Routes
+from tidegate.model.observations import GatewayState
+from tidegate.model.routes import Broker, Routes
 from tidegate.mqtt.client import encode_connect, encode_publish
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate.settings.tree import Settings
 
 OUTAGE_S = 60.0
@@ -43,7 +43,7 @@ GATEWAY = "gateway-1"
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     with contextlib.ExitStack() as opened:
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-outage-")))
         settings = Settings(broker=BrokerSettings(nodes=len(WEIGHTS), slices=1))
@@ -54,10 +54,10 @@ def run(progress: Progress, out: Path | None) -> Report:
         for _ in chain.ready():
             pass
         rows, checks = asyncio.run(_Outage(chain, progress).run())
-    return Report("bench outage", rows, checks, round(time.monotonic() - started, 1))
+    return Report("bench outage", rows, checks, round(time.monotonic() - started_s, 1))
 
 
-class Client:
+class PublishingClient:
     """One client that publishes at QoS 1 until it is cancelled, and says what it noticed."""
 
     def __init__(self, number: int, address: tuple[str, int], installation: Installation) -> None:
@@ -125,11 +125,12 @@ class _Outage:
         before = await asyncio.to_thread(self._at_brokers)
         self._progress.step("Controller and control bus are killed.")
         await asyncio.to_thread(chain.parts["controller-1"].kill)
-        await asyncio.to_thread(chain.brokers.kill_control)
+        brokers = cast(EmbeddedBrokers, chain.brokers)  # the kind that can be disturbed
+        await asyncio.to_thread(brokers.kill_control)
         new = await self._newcomers()
         during = await asyncio.to_thread(self._at_brokers)
         self._progress.step("The control bus is started again, and the controller.")
-        await asyncio.to_thread(chain.brokers.start_control)
+        await asyncio.to_thread(brokers.start_control)
         reports_again_s = await self._reports_again(time.time())
         chain.parts["controller-1"].start()
         await asyncio.sleep(1.0)
@@ -146,25 +147,25 @@ class _Outage:
                 zip(self._chain.installation.mqtt_addresses, WEIGHTS, strict=True)
             )
         )
-        with Wire(self._chain.installation.control_urls) as wire:
-            knowledge, deadline_s = Knowledge(wire), time.monotonic() + FIRST_ROUTES_S_MAX
+        with Bus(self._chain.installation.control_urls) as bus:
+            deadline_s = time.monotonic() + FIRST_ROUTES_S_MAX
             # The controller says its own once, when it has seen the brokers.
-            while knowledge.get(ROUTES_KEY) is None and time.monotonic() < deadline_s:
+            while bus.get(ROUTES) is None and time.monotonic() < deadline_s:
                 time.sleep(0.1)
-            knowledge.put(ROUTES_KEY, msgspec.json.encode(Routes(brokers=brokers)))
+            bus.put(ROUTES, Routes(brokers=brokers))
 
-    async def _start(self, numbers: range) -> list[Client]:
+    async def _start(self, numbers: range) -> list[PublishingClient]:
         address = self._chain.installation.gateway_mqtt
         assert address is not None
-        clients = [Client(number, address, self._chain.installation) for number in numbers]
+        clients = [PublishingClient(number, address, self._chain.installation) for number in numbers]
         for client in clients:
             self._tasks.append(asyncio.create_task(client.live()))
             await asyncio.sleep(0.02)
         return clients
 
-    async def _newcomers(self) -> list[Client]:
+    async def _newcomers(self) -> list[PublishingClient]:
         """New clients, spread over the whole outage."""
-        clients: list[Client] = []
+        clients: list[PublishingClient] = []
         began_s = time.monotonic()
         for number in range(NEW):
             clients += await self._start(range(EXISTING + number, EXISTING + number + 1))
@@ -188,9 +189,8 @@ class _Outage:
         return float("inf")
 
     def _gateway_state(self) -> GatewayState | None:
-        with contextlib.suppress(BrokerUnavailableError), Wire(self._chain.installation.control_urls) as wire:
-            entry = Knowledge(wire).get(f"{GATEWAYS_KEY}.{GATEWAY}")
-            return None if entry is None else msgspec.json.decode(entry.value, type=GatewayState)
+        with contextlib.suppress(BrokerUnavailableError), Bus(self._chain.installation.control_urls) as bus:
+            return bus.get(GATEWAYS, GATEWAY)
         return None
 
 
@@ -206,7 +206,11 @@ def share_off(before: list[int], during: list[int]) -> float:
 
 
 def _report(
-    existing: list[Client], new: list[Client], before: list[int], during: list[int], reports_again_s: float
+    existing: list[PublishingClient],
+    new: list[PublishingClient],
+    before: list[int],
+    during: list[int],
+    reports_again_s: float,
 ) -> tuple[list[dict[str, Any]], list[Check]]:
     rows: list[dict[str, Any]] = [client.row() for client in (*existing, *new)]
     rows.append({"brokers_before": before, "brokers_during": during, "weights": list(WEIGHTS)})

@@ -20,7 +20,8 @@ from tidegate.loop.monitors import PROPERTIES
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.model.decisions import Mode
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 
 DEVICES = (10**3, 10**4, 10**5, 10**6)
 GROWTH_MAX = 2.0
@@ -95,9 +96,9 @@ class Flood:
     def round(self) -> float:
         """Seconds of one round; the devices then follow what it said."""
         observation = self.observe(0.5)
-        began = time.perf_counter()
+        began_s = time.perf_counter()
         outcome = self.loop.tick(observation, Mode())
-        took_s = time.perf_counter() - began
+        took_s = time.perf_counter() - began_s
         for proposal in outcome.proposals:
             self.decisions += proposal.recorded
             for action in proposal.plan.actions:

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tidegate.brokers.settings import BrokerSettings
-from tidegate_bench.rig import Rig
+from tidegate_bench.rig.installation import Rig
 
 NODES = ("left", "right")
 SETTINGS = {"trigger_ms": "100", "lease_s": "2", "window_s": "10", "snapshot_s": "1", "purge_s": "2"}

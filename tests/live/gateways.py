@@ -13,8 +13,8 @@ import msgspec
 import uvloop
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-
 from tidegate.bus.knowledge import Knowledge
+
 from tidegate.bus.wire import Wire
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.server import Gateway

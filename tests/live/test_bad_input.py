@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.brokers.settings import BrokerSettings
-from tidegate_bench.rig import Rig
+from tidegate_bench.rig.installation import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -93,10 +93,10 @@ def test_a_full_disk_stops_nothing_for_good(small_disk: Path) -> None:
                     file.flush()
             except OSError:
                 pass
-        running = rig.start_fleet("full", devices=20, connections=2, rate=300, seconds=3, seed=1, drain_s=60)
+        running = rig.start_load("full", devices=20, connections=2, rate=300, seconds=3, seed=1, drain_s=60)
         sentence = f"The disk of {small_disk} is full: free some space; the readings wait in the log meanwhile."
         rig.wait("the sentence", lambda: sentence in (rig.state / "only.log").read_text(), 60)
-        summary = rig.finish_fleet(running)
+        summary = running.last_answer()
         assert summary["acked"] == summary["sent"]
         time.sleep(0.5)
         ballast.unlink()

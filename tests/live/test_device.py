@@ -23,7 +23,7 @@ from tidegate.bus.jetstream import ask_all
 from tidegate.bus.wire import Wire
 from tidegate.devices.acknowledgements import read_directory, read_file
 from tidegate.devices.device import Device
-from tidegate.devices.publisher import PublisherSettings
+from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.model.installation import Installation
 

@@ -16,7 +16,7 @@ import pytest
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tidegate.brokers.nats.disk_guard import DiskGuard
+from tidegate.brokers.nats.disk_guard import NatsDiskGuard
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.ingest import (
     last_sequences,
@@ -252,8 +252,8 @@ def test_purge_stays_below_the_committed_message(running: Running) -> None:
 def test_a_full_store_withholds_acks_keeps_what_it_has_and_recovers(running: Running) -> None:
     before = last_sequences(running.wire, range(SLICES))
     directories = running.brokers.store_directories
-    roomy = DiskGuard(running.wire, running.here.monitor_urls, directories, 1 << 30, free_bytes_min=0)
-    tight = DiskGuard(running.wire, running.here.monitor_urls, directories, 1024, free_bytes_min=0)
+    roomy = NatsDiskGuard(running.wire, running.here.monitor_urls, directories, 1 << 30, free_bytes_min=0)
+    tight = NatsDiskGuard(running.wire, running.here.monitor_urls, directories, 1024, free_bytes_min=0)
     assert roomy.check().alarm is None
     with mqtt(running.here, "absent", clean=False) as absent:
         absent.subscribe("telemetry/gate", 1)

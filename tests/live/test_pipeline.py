@@ -18,8 +18,8 @@ from tidegate.brokers.nats.ingest import last_sequences
 from tidegate.bus.wire import Wire
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.transforms.means import merge
-from tidegate_bench.rig import Rig
-from tidegate_bench.table_log import TableLog, accepted_fenced_writes
+from tidegate_bench.nodes.table_log import TableLog, accepted_fenced_writes
+from tidegate_bench.rig.installation import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -51,11 +51,11 @@ def publish(rig: Rig, *messages: tuple[str, bytes]) -> None:
 
 def fleet(rig: Rig, name: str, seconds: float = 6.0, rate: float = 400.0) -> Any:
     boot = time.time_ns() // 1_000_000
-    return rig.start_fleet(name, devices=40, connections=4, rate=rate, seconds=seconds, seed=1, boot=boot, drain_s=60)
+    return rig.start_load(name, devices=40, connections=4, rate=rate, seconds=seconds, seed=1, boot=boot, drain_s=60)
 
 
 def settle(rig: Rig, running: Any) -> None:
-    summary = rig.finish_fleet(running)
+    summary = running.last_answer()
     assert summary["acked"] == summary["sent"] > 0
     rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 90)
     verdict = rig.ledger()

@@ -20,9 +20,10 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.jetstream import ask_all
 from tidegate.bus.wire import Wire
 from tidegate.devices.acknowledgements import SUFFIX, AckFile, read_directory, read_file
-from tidegate.devices.publisher import Publisher, PublisherSettings
+from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.model.installation import Installation
 from tidegate.model.readings import Reading
+from tidegate_bench.rig.load_publisher import LoadPublisher
 
 pytestmark = pytest.mark.live
 
@@ -37,7 +38,7 @@ def fleet(state: Path, acks: Path, *arguments: str) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
         "-m",
-        "tidegate.devices.fleet",
+        "tidegate_bench.rig.steady_load",
         "--state",
         str(state),
         "--acks",
@@ -80,8 +81,8 @@ def test_a_killed_broker_costs_no_reading(brokers: EmbeddedBrokers, tmp_path: Pa
         await asyncio.sleep(0.3)
         brokers.start_node(0, wait=False)
 
-    async def run(file: AckFile) -> Publisher:
-        async with Publisher(
+    async def run(file: AckFile) -> LoadPublisher:
+        async with LoadPublisher(
             client_id="p",
             addresses=installation.mqtt_addresses,
             user=installation.mqtt_user,

@@ -32,7 +32,7 @@ from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 QUICK = {"TIDEGATE_NODE__TRIGGER_MS": "100", "TIDEGATE_NODE__LEASE_S": "2"}
-FLEET = [sys.executable, "-m", "tidegate.devices.fleet", "--json", "--devices", "40", "--rate", "300"]
+FLEET = [sys.executable, "-m", "tidegate_bench.rig.steady_load", "--json", "--devices", "40", "--rate", "300"]
 
 
 def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:

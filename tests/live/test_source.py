@@ -20,7 +20,7 @@ from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.sources.slices import JetStreamReader
-from tidegate_bench.filling import open_slice
+from tidegate_bench.pipeline.filling import open_slice
 
 pytestmark = pytest.mark.live
 SLICES = 3

@@ -47,8 +47,8 @@ def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 def test_up_serves_until_ctrl_c_and_leaves_nothing_running(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
     state = tmp_path / "state"
     until(lambda: "node-1" in status(state).get("nodes", {}))
-    fleet = [sys.executable, "-m", "tidegate.devices.fleet", "--state", str(state), "--acks", str(state / "acks")]
-    subprocess.run([*fleet, "--devices", "20", "--rate", "200", "--seconds", "2"], check=True, timeout=60)
+    load = [sys.executable, "-m", "tidegate_bench.rig.steady_load", "--state", str(state), "--acks", f"{state}/acks"]
+    subprocess.run([*load, "--devices", "20", "--rate", "200", "--seconds", "2"], check=True, timeout=60)
     ledger = [*TIDEGATE, "ledger", "check", "--state", str(state), "--json"]
     until(lambda: subprocess.run(ledger, capture_output=True, timeout=60, check=False).returncode == 0)
     table = subprocess.run(

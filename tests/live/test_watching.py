@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from tidegate.bus.knowledge import Entry, Knowledge
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.knowledge import Entry, Knowledge
 from tidegate.bus.watching import Watcher
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError

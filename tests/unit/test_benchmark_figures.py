@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_bench.moves import percentile
-from tidegate_bench.table_log import Advance, TableLog, accepted_fenced_writes
+from tidegate_bench.nodes.table_log import Advance, TableLog, accepted_fenced_writes
+from tidegate_bench.rig.percentiles import percentile
 
 
 @pytest.mark.parametrize(

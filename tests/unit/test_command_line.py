@@ -16,7 +16,8 @@ from tidegate.cli import bench, main
 from tidegate.devices.acknowledgements import SUFFIX, AckFile
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 
 
 def holding(progress: Progress, out: Path | None) -> Report:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from tidegate.demo.script import Script
+from tidegate.demo.script import Script, slowness
 from tidegate.demo.story import Story, sparkline
 from tidegate.demo.verdict import Act, Figures, by_second, checks, figures, rate
 
@@ -107,6 +107,15 @@ def test_protection_that_did_not_help_is_said_so() -> None:
         Story(console).verdict(one, worse)
     assert "did not help" in said.get()
     assert isinstance(one, Figures)
+
+
+def test_the_verdict_says_that_the_node_is_slow_on_purpose() -> None:
+    one = figures(act(), rows((3, 4, 1)))
+    console = Console(width=160)
+    with console.capture() as captured:
+        Story(console).verdict(one, one)
+    assert "The processing node is slow on purpose: it waits 1 ms over each record" in captured.get()
+    assert "it waits 0.5 ms over each record" in slowness(growing=True)
 
 
 def test_a_sparkline_starts_at_zero() -> None:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tidegate.devices.dead_band import DeadBand
-from tidegate.devices.random_walk import STEP_MAX, random_walk
+from tidegate.devices.simulated_values import STEP_MAX, random_walk
 from tidegate.model.advice import Advice
 
 

@@ -9,10 +9,11 @@ import pytest
 from nowhere import NOWHERE
 
 from tidegate.devices.acknowledgements import AckFile
-from tidegate.devices.fleet import value_of
+from tidegate.devices.fleet_member import make_member
+from tidegate.devices.fleet_plan import FleetPlan
 from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
-from tidegate.devices.simulation import Simulation, SimulationPlan
+from tidegate.devices.simulated_values import value_of
 from tidegate.model.errors import UserError
 
 CLASSES = parse_classes("telemetry:0.8, alarm:0.1,command : 0.1")
@@ -70,9 +71,8 @@ def members(tmp_path: Path, mix: Mix) -> list[tuple[str | None, bool, list[float
 
     async def make() -> list[tuple[str | None, bool, list[float]]]:
         with AckFile(tmp_path / "a.acks") as file:
-            plan = SimulationPlan(pattern=Pattern.constant(8, 1), boot=0, seed=mix.seed, mix=mix)
-            simulation = Simulation(plan, NOWHERE, file)
-            made = [simulation._member(index) for index in range(8)]
+            plan = FleetPlan(pattern=Pattern.constant(8, 1), boot=0, seed=mix.seed, mix=mix)
+            made = [make_member(index, plan, NOWHERE, file) for index in range(8)]
         return [
             (
                 member.device._publisher._device_class,

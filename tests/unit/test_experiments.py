@@ -11,7 +11,7 @@ from tidegate.experiments import gotin_case, gotin_fig5, gotin_hard, gotin_runs,
 from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.mean_intervals import mean_interval
 from tidegate.experiments.running import KEPT_FILE, SERIES, Job, ReportRow, run_all
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 from tidegate.sim.run import check, simulate
 from tidegate.sim.scenario import Load, Scenario, Service, Strategy
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tidegate.mqtt import frames
-from tidegate_bench.fuzz import checks, rows_of
-from tidegate_bench.fuzz_seeds import seeds
-from tidegate_bench.fuzz_targets import case_of, targets
+from tidegate_bench.fuzz.run import checks, rows_of
+from tidegate_bench.fuzz.seeds import seeds
+from tidegate_bench.fuzz.targets import case_of, targets
 
 TARGETS = targets(frames)
 # Bytes that once went wrong, as the fuzz run kept them.

@@ -14,12 +14,16 @@ import pytest
 
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.mqtt.client import encode_connect
-from tidegate_bench import gateway_checks, mqtt_clients, mqtt_load, processes, storm
-from tidegate_bench.gateway import turns
-from tidegate_bench.gateway_checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
-from tidegate_bench.gateway_stand import Broker, Way
-from tidegate_bench.proxies import installed
-from tidegate_bench.storm_clients import Storm
+from tidegate_bench.gateway import checks as gateway_checks
+from tidegate_bench.gateway import clients as mqtt_clients
+from tidegate_bench.gateway import load as mqtt_load
+from tidegate_bench.gateway.checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
+from tidegate_bench.gateway.run import turns
+from tidegate_bench.gateway.stand import StandBroker, Way
+from tidegate_bench.rig import processes
+from tidegate_bench.rig.programs import installed
+from tidegate_bench.storm import run as storm
+from tidegate_bench.storm.clients import Storm
 
 # -- from rows to checks
 
@@ -84,7 +88,7 @@ def test_a_denominator_near_zero_is_guarded(direct: float, haproxy: float, ours:
 
 
 def test_every_way_has_its_turn_in_every_repetition_and_goes_first_as_often() -> None:
-    broker = Broker(pid=1, address=("127.0.0.1", 1883), state=Path())
+    broker = StandBroker(pid=1, address=("127.0.0.1", 1883), state=Path())
     order = [(number, way.through) for number, way in turns([Way(through=n, broker=broker) for n in "abc"], 6)]
     assert len(set(order)) == len(order) == 18
     assert Counter(name for _, name in order[::3]) == {"a": 2, "b": 2, "c": 2}
@@ -198,7 +202,7 @@ def peer(refusals: int = 0) -> Iterator[Peer]:
 
 
 @contextlib.contextmanager
-def clients(address: tuple[str, int], count: int) -> Iterator[list[mqtt_clients.Client]]:
+def clients(address: tuple[str, int], count: int) -> Iterator[list[mqtt_clients.LoadClient]]:
     opened = mqtt_clients.open_clients(
         address, count, name="test", user="u", password="p", payload=mqtt_load.PAYLOAD, send_buffer_bytes=16_384
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.mqtt.frames import frame_size
-from tidegate_bench.hostile.attacking import Result
+from tidegate_bench.hostile.attacking import AttackResult
 from tidegate_bench.hostile.attacks import Attack, attacks
 from tidegate_bench.hostile.checks import Round, checks
 from tidegate_bench.hostile.packets import ANYBODY, connect
@@ -67,7 +67,7 @@ def test_a_clean_end(attack: Attack, closed: bool, seconds: float, words: str, c
 def test_attacks_have_names_of_their_own_and_openings_in_good_order() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
     for attack in ATTACKS:
-        if attack.door == "mqtt" and attack.opening:
+        if attack.listener == "mqtt" and attack.opening:
             assert frame_size(attack.opening, 0)[1] == len(attack.opening)
             assert attack.opening == connect(
                 attack.version, "user", "password", keep_alive_s=int.from_bytes(attack.opening[10:12], "big")
@@ -77,9 +77,9 @@ def test_attacks_have_names_of_their_own_and_openings_in_good_order() -> None:
 
 def test_the_checks_find_a_dirty_close_and_others_that_wait() -> None:
     calm, slow = (0.001,) * 100, (0.001,) * 90 + (0.010,) * 10
-    clean = Result(name="good", attempts=4, clean=4, seconds_max=1.0, endings={})
-    dirty = Result(name="bad", attempts=4, clean=3, seconds_max=1.0, endings={})
-    never = Result(name="never", attempts=0, clean=0, seconds_max=0.0, endings={})
+    clean = AttackResult(name="good", attempts=4, clean=4, seconds_max=1.0, endings={})
+    dirty = AttackResult(name="bad", attempts=4, clean=3, seconds_max=1.0, endings={})
+    never = AttackResult(name="never", attempts=0, clean=0, seconds_max=0.0, endings={})
     found = checks([Round(calm_s=calm, hostile_s=slow)], [clean, dirty, never], memory_growth_mib=30.0, others_lost=0)
     assert {check.name: check.holds for check in found} == {
         "others_p99_ratio": False,

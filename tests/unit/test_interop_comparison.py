@@ -7,7 +7,7 @@ import pytest
 
 from tidegate_bench.interop import comparison
 from tidegate_bench.interop.behaviours_of_5 import ONLY_5
-from tidegate_bench.interop.comparison import COMPARED_MIN, FIVE_ON_NATS, NOT_CARRIED, ON_NATS, Outcome, judge
+from tidegate_bench.interop.comparison import COMPARED_MIN, FIVE_ON_NATS, NOT_CARRIED, ON_NATS, ComparisonOutcome, judge
 from tidegate_bench.interop.matrix import COMMON, comparisons, left_out
 from tidegate_bench.interop.peer import Extras, Heard, shown_payload
 
@@ -46,11 +46,11 @@ def test_a_long_difference_is_cut() -> None:
     assert len(said) < 2 * comparison.DIFFERENCE_CHARACTERS_MAX
 
 
-def outcomes(stack: str, count: int, same: bool | None = True) -> list[Outcome]:
-    return [Outcome(stack=stack, client="paho", behaviour=str(number), same=same) for number in range(count)]
+def outcomes(stack: str, count: int, same: bool | None = True) -> list[ComparisonOutcome]:
+    return [ComparisonOutcome(stack=stack, client="paho", behaviour=str(number), same=same) for number in range(count)]
 
 
-def holds(found: list[Outcome], name: str) -> bool:
+def holds(found: list[ComparisonOutcome], name: str) -> bool:
     return {check.name: check.holds for check in comparison.checks(found)}[name]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.progress import NodeProgress, WorkAtLimit
+from tidegate.model.progress import NodeProgress, RowsAtLimit
 from tidegate.pipeline.progress import ProgressBoard
 
 
@@ -42,8 +42,8 @@ def progress(board: ProgressBoard) -> NodeProgress:
     return said
 
 
-def limit(rows: int, seconds: float) -> WorkAtLimit:
-    return WorkAtLimit(rows=rows, seconds=seconds)
+def limit(rows: int, seconds: float) -> RowsAtLimit:
+    return RowsAtLimit(rows=rows, seconds=seconds)
 
 
 NOTHING = limit(0, 0.0)
@@ -61,7 +61,7 @@ NOTHING = limit(0, 0.0)
         pytest.param(report(ends=(300, 200), latest=(300,)), NOTHING, id="an end that was not asked for"),
     ],
 )
-def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], expected: WorkAtLimit) -> None:
+def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], expected: RowsAtLimit) -> None:
     board = ProgressBoard("node-1")
     board.progressed(report(0, rows=200, ms=500))
     board.progressed(one)

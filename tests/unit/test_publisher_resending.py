@@ -8,9 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from tidegate.devices.acknowledgements import SUFFIX, AckFile, read_file
-from tidegate.devices.publisher import Publisher, PublisherSettings
+from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.readings import Reading
+from tidegate_bench.rig.load_publisher import LoadPublisher
 
 ACCEPTED, NOT_AUTHORISED = b"\x20\x02\x00\x00", b"\x20\x02\x00\x05"
 QUICK = PublisherSettings(window=4, backoff_s_min=0.01, backoff_s_max=0.05, connect_timeout_s=0.5)
@@ -79,8 +80,8 @@ async def with_broker(scripts: list[Script], use: Callable[[int], Awaitable[None
     assert not failures, failures
 
 
-def publisher(port: int, *, settings: PublisherSettings = QUICK, file: AckFile | None = None) -> Publisher:
-    return Publisher(client_id="p", addresses=[("127.0.0.1", port)], settings=settings, acknowledgements=file)
+def publisher(port: int, *, settings: PublisherSettings = QUICK, file: AckFile | None = None) -> LoadPublisher:
+    return LoadPublisher(client_id="p", addresses=[("127.0.0.1", port)], settings=settings, acknowledgements=file)
 
 
 async def acknowledge_all(session: Session) -> None:
@@ -228,7 +229,7 @@ def test_addresses_are_tried_in_turn() -> None:
         closed.close()
         await closed.wait_closed()
         addresses = [("127.0.0.1", dead), ("127.0.0.1", port)]
-        async with Publisher(client_id="p", addresses=addresses, settings=QUICK) as sender:
+        async with LoadPublisher(client_id="p", addresses=addresses, settings=QUICK) as sender:
             await sender.publish("d", reading(0))
             assert await sender.drain(5)
 
@@ -288,6 +289,6 @@ def test_lateness_against_the_schedule_is_kept() -> None:
             now = asyncio.get_running_loop().time()
             await sender.publish("d", reading(0), due_s=now - 2)
             await sender.publish("d", reading(1), due_s=now)
-            assert 2 <= sender.counters.late_s_max < 3
+            assert 2 <= sender.late_s_max < 3
 
     asyncio.run(with_broker([acknowledge_all], use))

@@ -7,7 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from tidegate.report.report import Check, Progress, Report, print_report, show
+from tidegate.report.checks import Check, Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.tables import show
 
 
 def test_checks_hold_at_their_bar_and_never_for_not_a_number() -> None:

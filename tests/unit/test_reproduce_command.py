@@ -13,7 +13,7 @@ import pytest
 from tidegate.cli import main, reproduce
 from tidegate.experiments import gotin_case, gotin_runs, tuning
 from tidegate.experiments.running import KEPT_FILE, Job
-from tidegate.report.report import Check, Report
+from tidegate.report.checks import Check, Report
 from tidegate.sim.scenario import Strategy
 
 

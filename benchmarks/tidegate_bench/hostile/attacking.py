@@ -1,4 +1,4 @@
-"""The process that attacks: ``python -m tidegate_bench.hostile.attacking`` with an ``Order`` on standard input.
+"""The process that attacks: ``python -m tidegate_bench.hostile.attacking`` with an ``AttackOrder`` on standard input.
 
 A process of its own, and one that steps back for others: real attackers bring their own processors, so what it costs
 to attack must not be measured as what it does to others.
@@ -28,14 +28,14 @@ UNREAD_BYTES = 4_096
 _READ_BYTES_MAX = 65_536
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    doors: dict[str, tuple[str, int]]
+class AttackOrder(msgspec.Struct, frozen=True, kw_only=True):
+    listeners: dict[str, tuple[str, int]]
     user: str
     password: str
     names: tuple[str, ...]  # of the attacks
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class AttackResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of all attempts of one attack."""
 
     name: str
@@ -45,14 +45,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     endings: dict[str, int]  # what happened, in words -> how often
 
 
-async def perform(order: Order) -> list[Result]:
+async def perform(order: AttackOrder) -> list[AttackResult]:
     wanted = [attack for attack in attacks(order.user, order.password) if attack.name in order.names]
     turns, number = asyncio.Semaphore(SOCKETS_MAX), itertools.count()
     found: dict[str, list[tuple[bool, float, str]]] = {attack.name: [] for attack in wanted}
 
     async def attempt(attack: Attack) -> None:
         async with turns:
-            closed, seconds, words = await _attempt(attack, order.doors[attack.door], next(number))
+            closed, seconds, words = await _attempt(attack, order.listeners[attack.listener], next(number))
         ending = f"{'closed' if closed else 'open'}, {words or 'no words'}"
         found[attack.name].append((attack.is_clean(closed, seconds, words), seconds, ending))
 
@@ -69,8 +69,8 @@ def _interleaved(wanted: list[Attack]) -> list[Attack]:
     return [attack for turn in rounds for attack in wanted if turn < attack.times]
 
 
-def _result(name: str, tries: list[tuple[bool, float, str]]) -> Result:
-    return Result(
+def _result(name: str, tries: list[tuple[bool, float, str]]) -> AttackResult:
+    return AttackResult(
         name=name,
         attempts=len(tries),
         clean=sum(clean for clean, _, _ in tries),
@@ -96,14 +96,14 @@ async def _attempt(attack: Attack, address: tuple[str, int], number: int) -> tup
             before = await _open(connection, attack.opening.replace(ANYBODY, client_id))
             if not before:
                 return True, 0.0, "the opening was not answered"
-        started = time.monotonic()
+        started_s = time.monotonic()
         data, closed = bytearray(before), asyncio.Event()
         reading = asyncio.create_task(_read(connection, data, closed)) if attack.reads else None
         sending = asyncio.create_task(_send(connection, attack, client_id))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
                 await closed.wait()
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - started_s
         for task in (reading, sending):
             if task is not None:
                 task.cancel()
@@ -149,7 +149,7 @@ async def _send(connection: socket.socket, attack: Attack, client_id: bytes) -> 
 
 
 def _words(attack: Attack, data: bytes) -> str:
-    match attack.door:
+    match attack.listener:
         case "websocket":
             return websocket_words(data)
         case "tls":
@@ -160,7 +160,7 @@ def _words(attack: Attack, data: bytes) -> str:
 
 def main() -> None:
     os.nice(NICENESS)
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=AttackOrder)
     sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(perform(order))))
 
 

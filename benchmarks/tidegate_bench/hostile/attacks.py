@@ -38,7 +38,7 @@ _TOO_MUCH = ("0x81", "0x82", "0x83", "0x95", "0x97")
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    door: Literal["mqtt", "websocket", "proxy", "tls"] = "mqtt"
+    listener: Literal["mqtt", "websocket", "proxy", "tls"] = "mqtt"
     version: int = 4  # of MQTT, for its last words
     opening: bytes = b""  # in good order: what follows is sent once it was answered
     sends: bytes = b""
@@ -63,7 +63,7 @@ def attacks(user: str, password: str) -> tuple[Attack, ...]:
         *_before_connect(user, password),
         *_after_connect(user, password),
         *_keep_alive(user, password),
-        *_other_doors(),
+        *_other_listeners(),
     )
 
 
@@ -206,7 +206,7 @@ def _keep_alive(user: str, password: str) -> Iterator[Attack]:
     )
 
 
-def _other_doors() -> Iterator[Attack]:
+def _other_listeners() -> Iterator[Attack]:
     late_s = CONNECT_TIMEOUT_S + SLACK_S
     for name, opening, sends, words in (
         ("text frame", upgrade(), frame(1, b"\x10\x00"), ("close 1003",)),
@@ -225,10 +225,10 @@ def _other_doors() -> Iterator[Attack]:
         ("HTTP garbage", b"", b"\x00\xff garbage\r\n\r\n", ("", "HTTP 400")),
         ("head without an end", b"", b"GET /mqtt HTTP/1.1\r\nX: " + b"x" * 100_000, ("", "HTTP 400", "HTTP 431")),
     ):
-        yield Attack(name=f"WebSocket: {name}", door="websocket", opening=opening, sends=sends, words=words)
+        yield Attack(name=f"WebSocket: {name}", listener="websocket", opening=opening, sends=sends, words=words)
     yield Attack(
         name="WebSocket: upgrade byte by byte",
-        door="websocket",
+        listener="websocket",
         sends=upgrade(),
         drip_s=0.1,
         within_s=late_s,
@@ -242,13 +242,13 @@ def _other_doors() -> Iterator[Attack]:
         ("too short for its family", signature + b"\x21\x11\x00\x02" + bytes(2)),
         ("longest length", signature + b"\x21\x11\xff\xff" + bytes(1000)),
     ):
-        yield Attack(name=f"PROXY: {name}", door="proxy", sends=sends, within_s=late_s)
-    yield Attack(name="PROXY: silence", door="proxy", within_s=late_s, times=20)
+        yield Attack(name=f"PROXY: {name}", listener="proxy", sends=sends, within_s=late_s)
+    yield Attack(name="PROXY: silence", listener="proxy", within_s=late_s, times=20)
     for name, sends in (("garbage", b"\x00\x01\x02 garbage" * 20), ("MQTT without TLS", connect(4, "a", "b"))):
-        yield Attack(name=f"TLS: {name}", door="tls", sends=sends, words=("", "TLS alert"))
+        yield Attack(name=f"TLS: {name}", listener="tls", sends=sends, words=("", "TLS alert"))
     yield Attack(
         name="TLS: half a greeting, then silence",
-        door="tls",
+        listener="tls",
         sends=b"\x16\x03\x01\x02\x00\x01",
         within_s=late_s,
         times=20,

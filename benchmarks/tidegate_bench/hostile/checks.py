@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate.report.report import Check
-from tidegate_bench.hostile.attacking import Result
-from tidegate_bench.moves import percentile
+from tidegate.report.checks import Check
+from tidegate_bench.hostile.attacking import AttackResult
+from tidegate_bench.rig.percentiles import percentile
 
 P99_RATIO_MAX = 2.0
 MEMORY_GROWTH_MIB_MAX = 20.0
@@ -40,7 +40,7 @@ def pooled(rounds: Sequence[Round]) -> Round:
 
 
 def checks(
-    rounds: Sequence[Round], results: Sequence[Result], *, memory_growth_mib: float, others_lost: int
+    rounds: Sequence[Round], results: Sequence[AttackResult], *, memory_growth_mib: float, others_lost: int
 ) -> list[Check]:
     return [
         Check.at_most("others_p99_ratio", round(pooled(rounds).p99_ratio, 2), P99_RATIO_MAX),

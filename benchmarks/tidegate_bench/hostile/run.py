@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -11,15 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 
-from tidegate.brokers.nats.embedded import free_port
-from tidegate.report.report import Progress, Report
-from tidegate_bench.hostile.attacking import Order, Result
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.machine.ports import HOST
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
+from tidegate_bench.hostile.attacking import AttackOrder, AttackResult
 from tidegate_bench.hostile.attacks import CONNECT_TIMEOUT_S, attacks
 from tidegate_bench.hostile.bystanders import Bystanders
 from tidegate_bench.hostile.checks import Round, checks
-from tidegate_bench.interop.stacks import HOST, gateway, nats, program
+from tidegate_bench.rig import processes
+from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.servers import ServerProcess, Starter, starter
 
 ROUNDS = 6
 WARM_UP_S = 3.0
@@ -30,67 +33,53 @@ MIB = 1024**2
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     with contextlib.ExitStack() as opened:
-        progress.step("Starting a broker and a gateway with four doors.")
+        progress.step("Starting a broker and a gateway with four listeners.")
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-hostile-")))
-        installation = opened.enter_context(nats(state))
-        doors, settings = _doors(state)
-        attacked = opened.enter_context(gateway(state, "attacked", settings))
-        order = Order(
-            doors={"mqtt": attacked.address, **doors},
+        brokers = opened.enter_context(EmbeddedBrokers(state, BrokerSettings(nodes=1, slices=1)))
+        assert brokers.installation is not None
+        installation = brokers.installation
+        servers = opened.enter_context(starter(state.absolute()))
+        listeners, settings = _listeners(state.absolute(), servers)
+        attacked = opened.enter_context(servers.gateway(state, settings))
+        order = AttackOrder(
+            listeners={"mqtt": attacked.address, **listeners},
             user=installation.mqtt_user,
             password=installation.mqtt_password,
             names=(),
         )
-        outcome = asyncio.run(_Fight(order, attacked.pid, progress).fight())
+        outcome = asyncio.run(_Fight(order, attacked, progress).fight())
     rows, found = outcome
-    return Report("bench hostile", rows, found, round(time.monotonic() - started, 1))
+    return Report("bench hostile", rows, found, round(time.monotonic() - started_s, 1))
 
 
-def _doors(state: Path) -> tuple[dict[str, tuple[str, int]], dict[str, Any]]:
-    """Three doors beside the plain one, and the settings that open them."""
-    certificate, key = _certificate(state)
-    taken: set[int] = set()
-    ports = {}
-    for name in ("websocket", "proxy", "tls"):
-        ports[name] = free_port(taken)
-        taken.add(ports[name])
+def _listeners(directory: Path, servers: Starter) -> tuple[dict[str, tuple[str, int]], dict[str, Any]]:
+    """Three listeners beside the plain one, and the settings that open them."""
+    certificate = Certificate.made(directory)
+    ports = {name: servers.free_port() for name in ("websocket", "proxy", "tls")}
     listeners = [
         {"port": ports["websocket"], "protocol": "websocket"},
         {"port": ports["proxy"], "proxy_protocol": True},
-        {"port": ports["tls"], "certificate": str(certificate), "key": str(key)},
+        {"port": ports["tls"], "certificate": str(certificate.certificate), "key": str(certificate.key)},
     ]
     settings = {"processes": 2, "connect_timeout_s": CONNECT_TIMEOUT_S, "listeners": listeners}
     return {name: (HOST, port) for name, port in ports.items()}, settings
 
 
-def _certificate(state: Path) -> tuple[Path, Path]:
-    certificate, key = state / "certificate.pem", state / "key.pem"
-    subprocess.run(
-        [
-            *(program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return certificate, key
-
-
 class _Fight:
     """Rounds of calm and of attacks, each attack in one of them, while others publish all along."""
 
-    def __init__(self, order: Order, pid: int, progress: Progress) -> None:
-        self._order, self._pid, self._progress = order, pid, progress
+    def __init__(self, order: AttackOrder, attacked: ServerProcess, progress: Progress) -> None:
+        self._order, self._attacked, self._progress = order, attacked, progress
         self._peak_mib = 0.0
         self._rounds: list[Round] = []
-        self._results: list[Result] = []
+        self._results: list[AttackResult] = []
 
     async def fight(self) -> tuple[list[dict[str, Any]], list[Any]]:
         order = self._order
         names = [attack.name for attack in attacks(order.user, order.password)]
-        async with Bystanders(order.doors["mqtt"], order.user, order.password) as others:
+        async with Bystanders(order.listeners["mqtt"], order.user, order.password) as others:
             await asyncio.sleep(WARM_UP_S)
             before_mib = self._memory_mib()
             watching = asyncio.create_task(self._watch())
@@ -114,7 +103,7 @@ class _Fight:
         self._progress.step(f"Round {number + 1} of {ROUNDS}: {', '.join(names)}.")
         order = msgspec.structs.replace(self._order, names=tuple(names))
         output, _ = await attacker.communicate(msgspec.json.encode(order))
-        self._results += msgspec.json.decode(output, type=list[Result])
+        self._results += msgspec.json.decode(output, type=list[AttackResult])
         end = len(others.delays_s)
         self._rounds.append(
             Round(calm_s=tuple(others.delays_s[start:middle]), hostile_s=tuple(others.delays_s[middle:end]))
@@ -138,9 +127,4 @@ class _Fight:
 
     def _memory_mib(self) -> float:
         """Resident memory of every process of the gateway."""
-        first = psutil.Process(self._pid)
-        total = 0
-        for process in (first, *first.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += process.memory_info().rss
-        return total / MIB
+        return processes.rss_bytes(self._attacked.pid) / MIB

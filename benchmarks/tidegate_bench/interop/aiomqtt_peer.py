@@ -10,19 +10,28 @@ import aiomqtt
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tidegate_bench.interop import paho_properties
-from tidegate_bench.interop.peer import NO_EXTRAS, WAIT_S, Door, Extras, Opened, Options, Peer, in_time
+from tidegate_bench.interop.peer import (
+    NO_EXTRAS,
+    WAIT_S,
+    ConnectAnswer,
+    Endpoint,
+    Extras,
+    InteropPeer,
+    Options,
+    in_time,
+)
 
 _QUIET = logging.getLogger("aiomqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 
-class AiomqttPeer(Peer):
+class AiomqttPeer(InteropPeer):
     KIND = "aiomqtt"
 
-    def __init__(self, door: Door, options: Options, prefix: str) -> None:
-        super().__init__(door, options, prefix)
-        self._five = door.version == 5
+    def __init__(self, endpoint: Endpoint, options: Options, prefix: str) -> None:
+        super().__init__(endpoint, options, prefix)
+        self._five = endpoint.version == 5
         will = options.will
         version: dict[str, Any] = {"protocol": aiomqtt.ProtocolVersion.V311, "clean_session": options.clean}
         if self._five:
@@ -32,10 +41,10 @@ class AiomqttPeer(Peer):
                 "properties": paho_properties.connect_properties(options),
             }
         self._client = aiomqtt.Client(
-            door.host,
-            door.port,
-            username=door.user,
-            password=door.password if options.password is None else options.password,
+            endpoint.host,
+            endpoint.port,
+            username=endpoint.user,
+            password=endpoint.password if options.password is None else options.password,
             identifier=options.client_id,
             keepalive=options.keep_alive_s,
             timeout=WAIT_S,
@@ -49,14 +58,16 @@ class AiomqttPeer(Peer):
         )
         self._reader: asyncio.Task[None] | None = None
 
-    async def open(self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None) -> Opened:
+    async def open(
+        self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None
+    ) -> ConnectAnswer:
         try:
             await self._client.__aenter__()
         except aiomqtt.MqttError as error:
-            return Opened(code=_code(error))
+            return ConnectAnswer(code=_code(error))
         self._reader = self._loop.create_task(self._read())
         granted = await self._subscribe(filters, identifier) if filters and not again else ()
-        return Opened(code=0, granted=granted)
+        return ConnectAnswer(code=0, granted=granted)
 
     async def _read(self) -> None:
         try:

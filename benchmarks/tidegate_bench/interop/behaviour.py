@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tidegate_bench.interop.peer import Heard
-from tidegate_bench.interop.stage import Stage
+from tidegate_bench.interop.scene import Scene
 
 Observation = dict[str, Any]
-Behaviour = Callable[[Stage], Awaitable[Observation]]
+Behaviour = Callable[[Scene], Awaitable[Observation]]
 
 END = b"end"
 # Long enough for a broker to do what it does after a client has gone, where nothing can be waited for.

@@ -4,54 +4,54 @@ import asyncio
 import contextlib
 
 from tidegate_bench.interop.behaviour import END, SETTLE_S, Behaviour, Observation, in_any_order, seen
-from tidegate_bench.interop.peer import NotApplicableError, Will
-from tidegate_bench.interop.stage import Stage
+from tidegate_bench.interop.peer import NotApplicableError, WillMessage
+from tidegate_bench.interop.scene import Scene
 
 
-async def _will(stage: Stage, *, normal: bool, retain: bool = False) -> Observation:
-    listener = await stage.listener("listener", ("will/#", 1))
-    will = Will(topic="will/w", payload=b"gone", retain=retain)
-    mortal = await stage.listener("mortal", ("own", 1), will=will)
+async def _will(scene: Scene, *, normal: bool, retain: bool = False) -> Observation:
+    listener = await scene.listener("listener", ("will/#", 1))
+    will = WillMessage(topic="will/w", payload=b"gone", retain=retain)
+    mortal = await scene.listener("mortal", ("own", 1), will=will)
     await (mortal.close() if normal else mortal.vanish())
     if normal:
         await asyncio.sleep(SETTLE_S)
     else:
         await listener.hears(1)
-    await stage.send("will/end", END, qos=1)
+    await scene.send("will/end", END, qos=1)
     observed: Observation = {"heard": seen(await listener.hears_of(END))}
     if retain:
-        late = await stage.listener("late", ("will/#", 1))
+        late = await scene.listener("late", ("will/#", 1))
         observed["late"] = seen(await late.hears(1))
     return observed
 
 
-async def will_on_abnormal_end(stage: Stage) -> Observation:
-    return await _will(stage, normal=False)
+async def will_on_abnormal_end(scene: Scene) -> Observation:
+    return await _will(scene, normal=False)
 
 
-async def no_will_on_normal_end(stage: Stage) -> Observation:
-    return await _will(stage, normal=True)
+async def no_will_on_normal_end(scene: Scene) -> Observation:
+    return await _will(scene, normal=True)
 
 
-async def retained_will(stage: Stage) -> Observation:
-    return await _will(stage, normal=False, retain=True)
+async def retained_will(scene: Scene) -> Observation:
+    return await _will(scene, normal=False, retain=True)
 
 
-async def persistent_session(stage: Stage) -> Observation:
+async def persistent_session(scene: Scene) -> Observation:
     """What is sent while it is away waits for it."""
     topics = (("s/#", 2),)
-    first = stage.keeper("keeper")
+    first = scene.keeper("keeper")
     opened = await first.open(*topics)
     await first.close()
-    await stage.send("s/1", b"1a", b"1b", qos=1)
-    await stage.send("s/2", b"2a", qos=2)
-    second = stage.keeper("keeper")
+    await scene.send("s/1", b"1a", b"1b", qos=1)
+    await scene.send("s/2", b"2a", qos=2)
+    second = scene.keeper("keeper")
     reopened = await second.open(*topics, again=True)
     await second.hears(3)
     await second.close()
-    third = stage.peer("keeper")
+    third = scene.peer("keeper")
     cleaned = await third.open(("s/#", 2))
-    await stage.send("s/end", END, qos=2)
+    await scene.send("s/end", END, qos=2)
     return {
         "present": [opened.session_present, reopened.session_present, cleaned.session_present],
         "granted": opened.granted,
@@ -60,33 +60,33 @@ async def persistent_session(stage: Stage) -> Observation:
     }
 
 
-async def clean_session(stage: Stage) -> Observation:
+async def clean_session(scene: Scene) -> Observation:
     """What is sent while it is away is not for it, and its subscriptions are gone."""
-    first = await stage.listener("guest", ("c/#", 1))
+    first = await scene.listener("guest", ("c/#", 1))
     await first.close()
-    await stage.send("c/away", b"missed", qos=1)
-    second = stage.peer("guest")
+    await scene.send("c/away", b"missed", qos=1)
+    second = scene.peer("guest")
     opened = await second.open(("d", 1))
-    await stage.send("c/back", b"not asked for", qos=1)
-    await stage.send("d", END, qos=1)
+    await scene.send("c/back", b"not asked for", qos=1)
+    await scene.send("d", END, qos=1)
     return {"present": opened.session_present, "heard": seen(await second.hears_of(END))}
 
 
-async def _takeover(stage: Stage, *, clean: bool) -> Observation:
+async def _takeover(scene: Scene, *, clean: bool) -> Observation:
     """The same client id connects again: the older connection ends, and its session goes on unless it is clean."""
-    if stage.kind.KIND == "mosquitto":
+    if scene.kind.KIND == "mosquitto":
         raise NotApplicableError("mosquitto_sub connects again when its connection is taken, so two would fight")
-    watcher = await stage.listener("watcher", ("will", 1))
-    session_s, will = 0 if clean else 300, Will(topic="will", payload=b"first")
-    first = stage.peer("twin", clean=clean, session_s=session_s, will=will)
+    watcher = await scene.listener("watcher", ("will", 1))
+    session_s, will = 0 if clean else 300, WillMessage(topic="will", payload=b"first")
+    first = scene.peer("twin", clean=clean, session_s=session_s, will=will)
     await first.open(("t", 1))
-    second = stage.peer("twin", clean=clean, session_s=session_s)
+    second = scene.peer("twin", clean=clean, session_s=session_s)
     opened = await second.open(("t", 1), again=not clean)
     closed = await first.is_closed()
     await asyncio.sleep(SETTLE_S)
-    await stage.send("t", b"to whom", qos=1)
+    await scene.send("t", b"to whom", qos=1)
     await second.hears(1)
-    await stage.send("will", END, qos=1)
+    await scene.send("will", END, qos=1)
     return {
         "code": opened.code,
         "present": opened.session_present,
@@ -98,26 +98,28 @@ async def _takeover(stage: Stage, *, clean: bool) -> Observation:
     }
 
 
-async def takeover(stage: Stage) -> Observation:
-    return await _takeover(stage, clean=False)
+async def takeover(scene: Scene) -> Observation:
+    return await _takeover(scene, clean=False)
 
 
-async def takeover_of_a_clean_session(stage: Stage) -> Observation:
-    return await _takeover(stage, clean=True)
+async def takeover_of_a_clean_session(scene: Scene) -> Observation:
+    return await _takeover(scene, clean=True)
 
 
-async def idle_with_pings(stage: Stage) -> Observation:
+async def idle_with_pings(scene: Scene) -> Observation:
     """Idle beyond one and a half keep-alives: pings keep the connection."""
-    listener = await stage.listener("listener", ("k", 1), keep_alive_s=2)
+    listener = await scene.listener("listener", ("k", 1), keep_alive_s=2)
     await asyncio.sleep(2 * listener.options.keep_alive_s)
-    await stage.send("k", END, qos=1)
+    await scene.send("k", END, qos=1)
     return {"heard": seen(await listener.hears_of(END))}
 
 
-async def silent_beyond_the_keep_alive(stage: Stage) -> Observation:
+async def silent_beyond_the_keep_alive(scene: Scene) -> Observation:
     """Nothing comes from it for one and a half keep-alives: it is taken for dead, and its will is published."""
-    listener = await stage.listener("listener", ("will", 1))
-    silent = await stage.listener("silent", ("own", 1), keep_alive_s=2, will=Will(topic="will", payload=b"silent"))
+    listener = await scene.listener("listener", ("will", 1))
+    silent = await scene.listener(
+        "silent", ("own", 1), keep_alive_s=2, will=WillMessage(topic="will", payload=b"silent")
+    )
     await silent.fall_silent()
     await asyncio.sleep(silent.options.keep_alive_s * 0.75)
     early = seen(listener.heard)
@@ -125,8 +127,8 @@ async def silent_beyond_the_keep_alive(stage: Stage) -> Observation:
     return {"before the keep-alive": early, "after": seen(listener.heard)}
 
 
-async def wrong_password(stage: Stage) -> Observation:
-    peer = stage.peer("stranger", password="wrong")  # noqa: S106
+async def wrong_password(scene: Scene) -> Observation:
+    peer = scene.peer("stranger", password="wrong")  # noqa: S106
     with contextlib.suppress(OSError):
         return {"code": (await peer.open(("x", 0))).code}
     return {"code": "closed"}

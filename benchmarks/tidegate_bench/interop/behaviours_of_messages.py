@@ -3,58 +3,58 @@
 import asyncio
 
 from tidegate_bench.interop.behaviour import END, SETTLE_S, Behaviour, Observation, in_any_order, seen
-from tidegate_bench.interop.stage import Stage
+from tidegate_bench.interop.scene import Scene
 
 LARGE_BYTES = (70_000, 1024**2 - 2048)
 MANY = 300
 
 
-async def _quality(stage: Stage, qos: int) -> Observation:
-    listener = stage.peer("listener")
+async def _quality(scene: Scene, qos: int) -> Observation:
+    listener = scene.peer("listener")
     opened = await listener.open(("a/b", qos))
-    acknowledged = await stage.send("a/b", b"one", b"two", b"three", qos=qos)
+    acknowledged = await scene.send("a/b", b"one", b"two", b"three", qos=qos)
     heard = await listener.hears(3)
     return {"code": opened.code, "granted": opened.granted, "acknowledged": acknowledged, "heard": seen(heard)}
 
 
-async def qos_0(stage: Stage) -> Observation:
-    return await _quality(stage, 0)
+async def qos_0(scene: Scene) -> Observation:
+    return await _quality(scene, 0)
 
 
-async def qos_1(stage: Stage) -> Observation:
-    return await _quality(stage, 1)
+async def qos_1(scene: Scene) -> Observation:
+    return await _quality(scene, 1)
 
 
-async def qos_2(stage: Stage) -> Observation:
-    return await _quality(stage, 2)
+async def qos_2(scene: Scene) -> Observation:
+    return await _quality(scene, 2)
 
 
-async def qos_is_the_lower_of_both(stage: Stage) -> Observation:
+async def qos_is_the_lower_of_both(scene: Scene) -> Observation:
     """Published at one quality, subscribed at another."""
     observed: Observation = {}
     for subscribed in (0, 1, 2):
-        listener = await stage.listener(f"listener-{subscribed}", (f"t{subscribed}", subscribed))
+        listener = await scene.listener(f"listener-{subscribed}", (f"t{subscribed}", subscribed))
         for published in (0, 1, 2):
-            await stage.send(f"t{subscribed}", b"at %d" % published, qos=published)
+            await scene.send(f"t{subscribed}", b"at %d" % published, qos=published)
             await listener.hears(published + 1)
         observed[f"subscribed at {subscribed}"] = in_any_order(listener.heard)
     return observed
 
 
-async def retained(stage: Stage) -> Observation:
-    live = await stage.listener("live", ("r/#", 1))
-    await stage.send("r/a", b"old", qos=1, retain=True)
-    await stage.send("r/a", b"new", qos=1, retain=True)
-    await stage.send("r/b", b"other", qos=1, retain=True)
+async def retained(scene: Scene) -> Observation:
+    live = await scene.listener("live", ("r/#", 1))
+    await scene.send("r/a", b"old", qos=1, retain=True)
+    await scene.send("r/a", b"new", qos=1, retain=True)
+    await scene.send("r/b", b"other", qos=1, retain=True)
     await live.hears(3)
-    late = await stage.listener("late", ("r/#", 1))
+    late = await scene.listener("late", ("r/#", 1))
     await late.hears(2)
-    await stage.send("r/a", b"", qos=1, retain=True)
+    await scene.send("r/a", b"", qos=1, retain=True)
     await live.hears(4)
     await late.hears(3)
-    after = await stage.listener("after", ("r/#", 1))
+    after = await scene.listener("after", ("r/#", 1))
     await after.hears(1)
-    await stage.send("r/end", END, qos=1)
+    await scene.send("r/end", END, qos=1)
     return {
         "live": seen(await live.hears_of(END)),
         "late": in_any_order(await late.hears_of(END)),
@@ -62,9 +62,9 @@ async def retained(stage: Stage) -> Observation:
     }
 
 
-async def retained_again_at_every_subscription(stage: Stage) -> Observation:
-    await stage.send("r/a", b"kept", qos=1, retain=True)
-    listener = stage.peer("listener")
+async def retained_again_at_every_subscription(scene: Scene) -> Observation:
+    await scene.send("r/a", b"kept", qos=1, retain=True)
+    listener = scene.peer("listener")
     await listener.open()
     codes = [await listener.subscribe(("r/a", 1))]
     await listener.hears(1)
@@ -72,60 +72,60 @@ async def retained_again_at_every_subscription(stage: Stage) -> Observation:
     return {"codes": codes, "heard": seen(await listener.hears(2))}
 
 
-async def wildcards(stage: Stage) -> Observation:
-    one = await stage.listener("one", ("w/+/x", 1))
-    all_below = await stage.listener("all", ("w/#", 1))
+async def wildcards(scene: Scene) -> Observation:
+    one = await scene.listener("one", ("w/+/x", 1))
+    all_below = await scene.listener("all", ("w/#", 1))
     for topic in ("w", "w/1/x", "w/2/x", "w/2/y", "w/1/x/deep", "other/1/x", "w//x"):
-        await stage.send(topic, topic.encode(), qos=1)
-    await stage.send("w/end/x", END, qos=1)
+        await scene.send(topic, topic.encode(), qos=1)
+    await scene.send("w/end/x", END, qos=1)
     return {"+": seen(await one.hears_of(END)), "#": seen(await all_below.hears_of(END))}
 
 
-async def overlapping_subscriptions(stage: Stage) -> Observation:
-    listener = await stage.listener("listener", ("o/+", 1), ("o/#", 1), ("o/a", 1))
-    await stage.send("o/a", b"how often", qos=1)
-    await stage.send("o/b", b"and this", qos=1)
+async def overlapping_subscriptions(scene: Scene) -> Observation:
+    listener = await scene.listener("listener", ("o/+", 1), ("o/#", 1), ("o/a", 1))
+    await scene.send("o/a", b"how often", qos=1)
+    await scene.send("o/b", b"and this", qos=1)
     await asyncio.sleep(SETTLE_S)
-    await stage.send("o/a", END, qos=1)
+    await scene.send("o/a", END, qos=1)
     await listener.hears_of(END)
     await asyncio.sleep(SETTLE_S)
     return {"heard": in_any_order(listener.heard)}
 
 
-async def large_messages(stage: Stage) -> Observation:
-    listener = await stage.listener("listener", ("l", 1))
+async def large_messages(scene: Scene) -> Observation:
+    listener = await scene.listener("listener", ("l", 1))
     for count in LARGE_BYTES:
-        await stage.send("l", bytes(index * 7 % 251 for index in range(count)), qos=1)
+        await scene.send("l", bytes(index * 7 % 251 for index in range(count)), qos=1)
     return {"heard": seen(await listener.hears(len(LARGE_BYTES)))}
 
 
-async def unsubscribe(stage: Stage) -> Observation:
-    listener = await stage.listener("listener", ("u/a", 1), ("u/b", 1))
-    await stage.send("u/a", b"before", qos=1)
+async def unsubscribe(scene: Scene) -> Observation:
+    listener = await scene.listener("listener", ("u/a", 1), ("u/b", 1))
+    await scene.send("u/a", b"before", qos=1)
     await listener.hears(1)
     codes = await listener.unsubscribe("u/a")
-    await stage.send("u/a", b"after", qos=1)
-    await stage.send("u/b", END, qos=1)
+    await scene.send("u/a", b"after", qos=1)
+    await scene.send("u/b", END, qos=1)
     return {"unsubscribed": codes, "heard": seen(await listener.hears_of(END))}
 
 
-async def empty_payload(stage: Stage) -> Observation:
-    listener = await stage.listener("listener", ("e", 1))
-    await stage.send("e", b"", qos=0)
-    await stage.send("e", b"", qos=1)
+async def empty_payload(scene: Scene) -> Observation:
+    listener = await scene.listener("listener", ("e", 1))
+    await scene.send("e", b"", qos=0)
+    await scene.send("e", b"", qos=1)
     return {"heard": in_any_order(await listener.hears(2))}
 
 
-async def any_bytes(stage: Stage) -> Observation:
+async def any_bytes(scene: Scene) -> Observation:
     """A topic beyond ASCII, a payload that is no text."""
-    listener = await stage.listener("listener", ("grüße/+", 1))
-    await stage.send("grüße/日本", bytes(range(256)), qos=1)
+    listener = await scene.listener("listener", ("grüße/+", 1))
+    await scene.send("grüße/日本", bytes(range(256)), qos=1)
     return {"heard": seen(await listener.hears(1))}
 
 
-async def many_in_order(stage: Stage) -> Observation:
-    listener = await stage.listener("listener", ("m", 1))
-    acknowledged = await stage.send("m", *(b"%d" % number for number in range(MANY)), qos=1)
+async def many_in_order(scene: Scene) -> Observation:
+    listener = await scene.listener("listener", ("m", 1))
+    acknowledged = await scene.send("m", *(b"%d" % number for number in range(MANY)), qos=1)
     heard = await listener.hears(MANY)
     return {
         "acknowledged": len([code for code in acknowledged if code != "no answer"]),
@@ -134,9 +134,9 @@ async def many_in_order(stage: Stage) -> Observation:
     }
 
 
-async def own_messages(stage: Stage) -> Observation:
+async def own_messages(scene: Scene) -> Observation:
     """A client that subscribes to what it publishes hears itself."""
-    client = stage.peer("self")
+    client = scene.peer("self")
     await client.open(("own", 1))
     await client.publish("own", b"hello me", qos=1)
     return {"heard": seen(await client.hears(1))}

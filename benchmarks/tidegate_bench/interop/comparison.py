@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 Observation = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ _ONLY_IN_5 = ("close code", "unsubscribed")
 _SAME_CODES = {1: 0x84, 2: 0x85, 3: 0x88, 4: 0x86, 5: 0x87}
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One behaviour of one client on one stack: compared, or not applicable and why."""
 
     stack: str
@@ -73,7 +73,7 @@ def judge(direct: Sequence[Observation], through: Observation, *, versions_diffe
     return False, difference(sides[0], sides[-1])
 
 
-def checks(outcomes: Sequence[Outcome]) -> list[Check]:
+def checks(outcomes: Sequence[ComparisonOutcome]) -> list[Check]:
     found = []
     for stack, least in COMPARED_MIN.items():
         compared = [outcome for outcome in outcomes if outcome.stack == stack and outcome.same is not None]

@@ -8,7 +8,7 @@ import gmqtt
 from gmqtt.mqtt.handler import MQTTConnectError
 from gmqtt.storage import PersistentStorage
 
-from tidegate_bench.interop.peer import NO_EXTRAS, Door, Extras, Heard, Opened, Options, Peer, in_time
+from tidegate_bench.interop.peer import NO_EXTRAS, ConnectAnswer, Endpoint, Extras, Heard, InteropPeer, Options, in_time
 
 # The library says on standard error what behaviours provoke on purpose.
 _QUIET = logging.getLogger("gmqtt")
@@ -24,12 +24,12 @@ class _Once(gmqtt.Client):  # type: ignore[misc]
         return
 
 
-class GmqttPeer(Peer):
+class GmqttPeer(InteropPeer):
     KIND = "gmqtt"
 
-    def __init__(self, door: Door, options: Options, prefix: str) -> None:
-        super().__init__(door, options, prefix)
-        self._five = door.version == 5
+    def __init__(self, endpoint: Endpoint, options: Options, prefix: str) -> None:
+        super().__init__(endpoint, options, prefix)
+        self._five = endpoint.version == 5
         self._storage = PersistentStorage()
         self._client = client = _Once(
             options.client_id,
@@ -39,7 +39,7 @@ class GmqttPeer(Peer):
             logger=_QUIET,
             **({"session_expiry_interval": options.session_s} if self._five else {}),
         )
-        client.set_auth_credentials(door.user, door.password if options.password is None else options.password)
+        client.set_auth_credentials(endpoint.user, endpoint.password if options.password is None else options.password)
         self._session_present: bool | None = None
         self._announced: dict[str, Any] = {}
         self._answers: dict[tuple[str, int], asyncio.Future[Any]] = {}
@@ -96,19 +96,21 @@ class GmqttPeer(Peer):
         if not future.done():
             future.set_result(tuple(codes))
 
-    async def open(self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None) -> Opened:
+    async def open(
+        self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None
+    ) -> ConnectAnswer:
         connecting = self._client.connect(
-            self.door.host, self.door.port, keepalive=self.options.keep_alive_s, version=self.door.version
+            self.endpoint.host, self.endpoint.port, keepalive=self.options.keep_alive_s, version=self.endpoint.version
         )
         try:
             if await in_time(connecting, False) is False:
-                return Opened(code="no answer")
+                return ConnectAnswer(code="no answer")
         except MQTTConnectError as error:
-            return Opened(code=error._code)
+            return ConnectAnswer(code=error._code)
         except OSError:
-            return Opened(code="cannot connect")
+            return ConnectAnswer(code="cannot connect")
         granted = await self._subscribe(filters, identifier) if filters and not again else ()
-        return Opened(code=0, session_present=self._session_present, granted=granted, announced=self._announced)
+        return ConnectAnswer(code=0, session_present=self._session_present, granted=granted, announced=self._announced)
 
     async def subscribe(self, *filters: tuple[str, int]) -> tuple[int, ...]:
         return await self._subscribe(filters, None)

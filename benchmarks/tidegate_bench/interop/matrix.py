@@ -10,16 +10,19 @@ from typing import NamedTuple
 
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 from tidegate_bench.interop import comparison
 from tidegate_bench.interop.behaviour import Observation
 from tidegate_bench.interop.behaviours_of_5 import ONLY_5
 from tidegate_bench.interop.behaviours_of_clients import CLIENTS
 from tidegate_bench.interop.behaviours_of_messages import MESSAGES
-from tidegate_bench.interop.comparison import FIVE_ON_NATS, ON_MOSQUITTO, ON_NATS, Outcome
-from tidegate_bench.interop.peer import Door, NotApplicableError, Peer
-from tidegate_bench.interop.stacks import gateway, mosquitto, nats, program
-from tidegate_bench.interop.stage import Stage
+from tidegate_bench.interop.comparison import FIVE_ON_NATS, ON_MOSQUITTO, ON_NATS, ComparisonOutcome
+from tidegate_bench.interop.peer import Endpoint, InteropPeer, NotApplicableError
+from tidegate_bench.interop.scene import Scene
+from tidegate_bench.interop.stacks import mosquitto, nats
+from tidegate_bench.rig.programs import installed
+from tidegate_bench.rig.servers import starter
 
 COMMON = {**MESSAGES, **CLIENTS}
 AT_A_TIME = 8
@@ -28,14 +31,14 @@ PLAY_S_MAX = 90.0
 DIRECT_RUNS_MAX = 3
 
 
-class Side(NamedTuple):
+class StackSide(NamedTuple):
     broker: str
     version: int
     through: bool
 
 
 class Play(NamedTuple):
-    side: Side
+    side: StackSide
     client: str
     behaviour: str
 
@@ -46,8 +49,8 @@ class Comparison(NamedTuple):
     direct: Play
 
 
-Result = Observation | NotApplicableError
-Doors = Mapping[Side, Door]
+PlayResult = Observation | NotApplicableError
+Endpoints = Mapping[StackSide, Endpoint]
 
 # mosquitto_sub that is told to stop asks for its will where it can: by a reason code of MQTT 5.
 _IN_WORDS_OF_5 = {("mosquitto", "no will on normal end")}
@@ -55,21 +58,21 @@ _NATS_3, _MOSQUITTO_5, _NATS_5 = ("NATS", 4), ("Mosquitto", 5), ("NATS", 5)
 
 
 def run(progress: Progress, out: Path | None) -> Report:
-    started = time.monotonic()
+    started_s = time.monotonic()
     clients = load_clients()
     for name in ("mosquitto_sub", "mosquitto_pub"):
-        program(name, "mosquitto-clients")
+        installed(name, "mosquitto-clients")
     with contextlib.ExitStack() as opened:
         progress.step("Starting two brokers and a gateway before each.")
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-interop-")))
         state.chmod(0o711)  # mosquitto, started by root, gives its rights up
-        doors = open_doors(opened, state)
-        outcomes = asyncio.run(compare(doors, clients, list(comparisons(clients)), progress.update))
+        endpoints = open_endpoints(opened, state)
+        outcomes = asyncio.run(compare(endpoints, clients, list(comparisons(clients)), progress.update))
     rows = [outcome.row() for outcome in outcomes]
-    return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started, 1))
+    return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started_s, 1))
 
 
-def load_clients() -> dict[str, type[Peer]]:
+def load_clients() -> dict[str, type[InteropPeer]]:
     try:
         from tidegate_bench.interop.aiomqtt_peer import AiomqttPeer  # noqa: PLC0415
         from tidegate_bench.interop.gmqtt_peer import GmqttPeer  # noqa: PLC0415
@@ -77,27 +80,30 @@ def load_clients() -> dict[str, type[Peer]]:
         from tidegate_bench.interop.paho_peer import PahoPeer  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UserError(
-            f"The MQTT client {error.name} is not installed: install it with 'pip install tidegate[dev]'."
+            f"The MQTT client {error.name} is not installed: install it with 'pip install tidegate[bench]'."
         ) from None
     return {peer.KIND: peer for peer in (PahoPeer, AiomqttPeer, GmqttPeer, MosquittoPeer)}
 
 
-def open_doors(opened: contextlib.ExitStack, state: Path) -> dict[Side, Door]:
-    """The brokers' own doors, and the gateways'."""
-    doors: dict[Side, Door] = {}
+def open_endpoints(opened: contextlib.ExitStack, state: Path) -> dict[StackSide, Endpoint]:
+    """The brokers' own endpoints, and the gateways'."""
+    endpoints: dict[StackSide, Endpoint] = {}
+    servers = opened.enter_context(starter(state.absolute()))
     for broker, start, versions in (("NATS", nats, (4, 5)), ("Mosquitto", mosquitto, (5,))):
         place = state / broker.lower()
-        installation = opened.enter_context(start(place))
-        before = opened.enter_context(gateway(place, f"gateway-{broker.lower()}"))
+        installation = opened.enter_context(start(place, servers))
+        before = opened.enter_context(servers.gateway(place))
         for version in versions:
-            doors[Side(broker, version, through=False)] = _door(installation, installation.mqtt_addresses[0], version)
-            doors[Side(broker, version, through=True)] = _door(installation, before.address, version)
-    return doors
+            endpoints[StackSide(broker, version, through=False)] = _endpoint(
+                installation, installation.mqtt_addresses[0], version
+            )
+            endpoints[StackSide(broker, version, through=True)] = _endpoint(installation, before.address, version)
+    return endpoints
 
 
-def _door(installation: Installation, address: tuple[str, int], version: int) -> Door:
+def _endpoint(installation: Installation, address: tuple[str, int], version: int) -> Endpoint:
     user, password = installation.mqtt_user, installation.mqtt_password
-    return Door(host=address[0], port=address[1], user=user, password=password, version=version)
+    return Endpoint(host=address[0], port=address[1], user=user, password=password, version=version)
 
 
 def comparisons(clients: Iterable[str]) -> Iterable[Comparison]:
@@ -107,8 +113,8 @@ def comparisons(clients: Iterable[str]) -> Iterable[Comparison]:
     def one(stack: str, client: str, behaviour: str, through: tuple[str, int], direct: tuple[str, int]) -> Comparison:
         return Comparison(
             stack,
-            Play(Side(*through, through=True), client, behaviour),
-            Play(Side(*direct, through=False), client, behaviour),
+            Play(StackSide(*through, through=True), client, behaviour),
+            Play(StackSide(*direct, through=False), client, behaviour),
         )
 
     for client in clients:
@@ -135,19 +141,22 @@ def left_out(item: Comparison) -> str:
 
 
 async def compare(
-    doors: Doors, clients: Mapping[str, type[Peer]], wanted: Sequence[Comparison], tell: Callable[[str], None]
-) -> list[Outcome]:
+    endpoints: Endpoints,
+    clients: Mapping[str, type[InteropPeer]],
+    wanted: Sequence[Comparison],
+    tell: Callable[[str], None],
+) -> list[ComparisonOutcome]:
     """Play everything once; where the two sides differ, ask the broker itself again."""
     turns = asyncio.Semaphore(AT_A_TIME)
 
-    async def play(item: Play) -> Result:
+    async def play(item: Play) -> PlayResult:
         async with turns:
-            return await _play(Stage(clients[item.client], doors[item.side]), item.behaviour)
+            return await _play(Scene(clients[item.client], endpoints[item.side]), item.behaviour)
 
     plays = dict.fromkeys(play for item in wanted if not left_out(item) for play in (item.direct, item.through))
     done = 0
 
-    async def first(item: Play) -> tuple[Play, Result]:
+    async def first(item: Play) -> tuple[Play, PlayResult]:
         nonlocal done
         result = await play(item)
         done += 1
@@ -160,11 +169,11 @@ async def compare(
 
 
 async def _outcome(
-    item: Comparison, results: Mapping[Play, Result], play: Callable[[Play], Awaitable[Result]]
-) -> Outcome:
-    def outcome(same: bool | None, note: str) -> Outcome:
+    item: Comparison, results: Mapping[Play, PlayResult], play: Callable[[Play], Awaitable[PlayResult]]
+) -> ComparisonOutcome:
+    def outcome(same: bool | None, note: str) -> ComparisonOutcome:
         client, behaviour = item.through.client, item.through.behaviour
-        return Outcome(stack=item.stack, client=client, behaviour=behaviour, same=same, note=note)
+        return ComparisonOutcome(stack=item.stack, client=client, behaviour=behaviour, same=same, note=note)
 
     if reason := left_out(item):
         return outcome(None, reason)
@@ -185,11 +194,11 @@ async def _outcome(
         known.append(again)
 
 
-async def _play(stage: Stage, behaviour: str) -> Result:
+async def _play(scene: Scene, behaviour: str) -> PlayResult:
     script = COMMON.get(behaviour) or ONLY_5[behaviour]
     try:
-        async with asyncio.timeout(PLAY_S_MAX), stage:
-            return await script(stage)
+        async with asyncio.timeout(PLAY_S_MAX), scene:
+            return await script(scene)
     except NotApplicableError as reason:
         return reason
     except TimeoutError:

@@ -7,7 +7,7 @@ import re
 import signal
 from typing import Any
 
-from tidegate_bench.interop.peer import NO_EXTRAS, Door, Extras, Heard, Opened, Options, Peer, in_time
+from tidegate_bench.interop.peer import NO_EXTRAS, ConnectAnswer, Endpoint, Extras, Heard, InteropPeer, Options, in_time
 
 _FORMAT = "HEARD\t%t\t%q\t%r\t%x\t%C\t%R\t%D\t%S\t%E\t%P"
 _CONNACK = re.compile(r"received CONNACK \((\d+)\)")
@@ -19,12 +19,12 @@ _LINE_BYTES_MAX = 4 * 1024**2
 _VERSIONS = {4: "mqttv311", 5: "mqttv5"}
 
 
-class MosquittoPeer(Peer):
+class MosquittoPeer(InteropPeer):
     KIND = "mosquitto"
     KEEP_ALIVE_S_MIN = 5
 
-    def __init__(self, door: Door, options: Options, prefix: str) -> None:
-        super().__init__(door, options, prefix)
+    def __init__(self, endpoint: Endpoint, options: Options, prefix: str) -> None:
+        super().__init__(endpoint, options, prefix)
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connected: asyncio.Future[int | str] = self._loop.create_future()
@@ -33,17 +33,22 @@ class MosquittoPeer(Peer):
         self._published = 0
 
     def _reach(self, client_id: str) -> list[str]:
-        door = self.door
-        password = door.password if self.options.password is None else self.options.password
+        endpoint = self.endpoint
+        password = endpoint.password if self.options.password is None else self.options.password
         return [
-            *("-h", door.host, "-p", str(door.port), "-u", door.user, "-P", password),
-            *("-V", _VERSIONS[door.version], "-i", client_id, "-d"),
+            *("-h", endpoint.host, "-p", str(endpoint.port), "-u", endpoint.user, "-P", password),
+            *("-V", _VERSIONS[endpoint.version], "-i", client_id, "-d"),
         ]
 
-    async def open(self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None) -> Opened:  # noqa: ARG002
+    async def open(
+        self,
+        *filters: tuple[str, int],
+        again: bool = False,  # noqa: ARG002
+        identifier: int | None = None,
+    ) -> ConnectAnswer:
         """Without a filter nothing listens: publishing is another process."""
         if not filters:
-            return Opened(code=0)
+            return ConnectAnswer(code=0)
         self._process = await asyncio.create_subprocess_exec(
             *(
                 "stdbuf",
@@ -60,10 +65,10 @@ class MosquittoPeer(Peer):
         self._reader = self._loop.create_task(self._read(self._process))
         code = await in_time(self._connected, "no answer")
         granted = await in_time(self._granted, ()) if code == 0 else ()
-        return Opened(code=code, granted=granted)
+        return ConnectAnswer(code=code, granted=granted)
 
     def _listening(self, filters: tuple[tuple[str, int], ...], identifier: int | None) -> list[str]:
-        options, five = self.options, self.door.version == 5
+        options, five = self.options, self.endpoint.version == 5
         arguments = ["-F", _FORMAT, "-k", str(options.keep_alive_s), "-q", str(max(qos for _, qos in filters))]
         for name, _ in filters:
             arguments += ["-t", self.topic(name)]
@@ -152,7 +157,7 @@ class MosquittoPeer(Peer):
         return [codes.get(mid, "no answer") if qos else None for mid in range(1, len(payloads) + 1)]
 
     def _properties(self, extras: Extras) -> list[str]:
-        if self.door.version != 5:
+        if self.endpoint.version != 5:
             return []
         named = {
             "content-type": extras.content_type,

@@ -9,35 +9,44 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tidegate_bench.interop import paho_properties
-from tidegate_bench.interop.peer import NO_EXTRAS, WAIT_S, Door, Extras, Opened, Options, Peer, in_time
+from tidegate_bench.interop.peer import (
+    NO_EXTRAS,
+    WAIT_S,
+    ConnectAnswer,
+    Endpoint,
+    Extras,
+    InteropPeer,
+    Options,
+    in_time,
+)
 
-_UNANSWERED = Opened(code="no answer")
+_UNANSWERED = ConnectAnswer(code="no answer")
 
 
-class PahoPeer(Peer):
+class PahoPeer(InteropPeer):
     KIND = "paho"
 
-    def __init__(self, door: Door, options: Options, prefix: str) -> None:
-        super().__init__(door, options, prefix)
-        five = door.version == 5
+    def __init__(self, endpoint: Endpoint, options: Options, prefix: str) -> None:
+        super().__init__(endpoint, options, prefix)
+        five = endpoint.version == 5
         self._five = five
         self._client = client = Client(
             CallbackAPIVersion.VERSION2,
             client_id=options.client_id,
             clean_session=None if five else options.clean,
-            protocol=door.version,  # type: ignore[arg-type]
+            protocol=endpoint.version,  # type: ignore[arg-type]
             reconnect_on_failure=False,
         )
-        client.username_pw_set(door.user, door.password if options.password is None else options.password)
+        client.username_pw_set(endpoint.user, endpoint.password if options.password is None else options.password)
         if options.will is not None:
             will = options.will
             client.will_set(
                 prefix + will.topic, will.payload, will.qos, will.retain, paho_properties.will_properties(options)
             )
-        self._opened: asyncio.Future[Opened] = self._loop.create_future()
+        self._opened: asyncio.Future[ConnectAnswer] = self._loop.create_future()
         self._answers: dict[tuple[str, int], asyncio.Future[Any]] = {}
         client.on_connect = self._on_connect
-        client.on_connect_fail = lambda *_: self._tell(self._settle_opening, Opened(code="cannot connect"))
+        client.on_connect_fail = lambda *_: self._tell(self._settle_opening, ConnectAnswer(code="cannot connect"))
         client.on_disconnect = self._on_disconnect
         client.on_message = lambda _, __, message: self._tell(self._on_message, message)
         client.on_subscribe = lambda _, __, mid, codes, ___: self._tell(self._answer, "sub", mid, codes)
@@ -52,7 +61,7 @@ class PahoPeer(Peer):
 
     def _on_connect(self, _: Any, __: Any, flags: Any, code: Any, properties: Any) -> None:
         said = paho_properties.announced(properties) if self._five else {}
-        opened = Opened(code=code.value, session_present=bool(flags.session_present), announced=said)
+        opened = ConnectAnswer(code=code.value, session_present=bool(flags.session_present), announced=said)
         self._tell(self._settle_opening, opened)
 
     def _on_disconnect(self, _: Any, __: Any, flags: Any, code: Any, ___: Any) -> None:
@@ -60,7 +69,7 @@ class PahoPeer(Peer):
         self._tell(self.lost, said)
         self._tell(self._settle_opening, _UNANSWERED)
 
-    def _settle_opening(self, opened: Opened) -> None:
+    def _settle_opening(self, opened: ConnectAnswer) -> None:
         if not self._opened.done():
             self._opened.set_result(opened)
 
@@ -77,17 +86,19 @@ class PahoPeer(Peer):
 
     # -- what behaviours call
 
-    async def open(self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None) -> Opened:
-        door, options = self.door, self.options
+    async def open(
+        self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None
+    ) -> ConnectAnswer:
+        endpoint, options = self.endpoint, self.options
         five: dict[str, Any] = {}
         if self._five:
             five = {"clean_start": options.clean, "properties": paho_properties.connect_properties(options)}
-        self._client.connect_async(door.host, door.port, options.keep_alive_s, **five)
+        self._client.connect_async(endpoint.host, endpoint.port, options.keep_alive_s, **five)
         self._client.loop_start()
         opened = await in_time(self._opened, _UNANSWERED)
         if filters and opened.code == 0 and not again:
             granted = await self._subscribe(filters, identifier)
-            return Opened(
+            return ConnectAnswer(
                 code=opened.code,
                 session_present=opened.session_present,
                 granted=granted,

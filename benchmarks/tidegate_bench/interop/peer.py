@@ -15,14 +15,14 @@ import msgspec
 WAIT_S = 8.0
 _SHOWN_BYTES_MAX = 40
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
 class NotApplicableError(Exception):
     """This client cannot do that; the message says why."""
 
 
-class Door(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a client connects, as whom, and in which version of MQTT (4 is 3.1.1)."""
 
     host: str
@@ -47,7 +47,7 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_EXTRAS = Extras()
 
 
-class Will(msgspec.Struct, frozen=True, kw_only=True):
+class WillMessage(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     payload: bytes
     qos: int = 1
@@ -62,7 +62,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     clean: bool = True
     session_s: int = 0
     keep_alive_s: int = 60
-    will: Will | None = None
+    will: WillMessage | None = None
     password: str | None = None  # instead of the right one
 
 
@@ -89,7 +89,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         return {**shown, **({"properties": extras} if extras else {})}
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What CONNACK said; what the client does not tell is None."""
 
     code: int | str
@@ -104,14 +104,14 @@ def shown_payload(payload: bytes) -> str:
     return f"{len(payload)} bytes, {hashlib.blake2b(payload, digest_size=4).hexdigest()}"
 
 
-class Peer(ABC):
+class InteropPeer(ABC):
     """Belongs to one event loop. Topics are given and heard without ``prefix``, which keeps runs apart."""
 
     KIND = ""
     KEEP_ALIVE_S_MIN = 1
 
-    def __init__(self, door: Door, options: Options, prefix: str) -> None:
-        self.door, self.options, self.prefix = door, options, prefix
+    def __init__(self, endpoint: Endpoint, options: Options, prefix: str) -> None:
+        self.endpoint, self.options, self.prefix = endpoint, options, prefix
         self.heard: list[Heard] = []
         self.close_code: int | str | None = None  # what the broker gave as its reason, where the client tells
         self._changed = asyncio.Event()
@@ -121,7 +121,9 @@ class Peer(ABC):
     # -- what a client can do
 
     @abstractmethod
-    async def open(self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None) -> Opened:
+    async def open(
+        self, *filters: tuple[str, int], again: bool = False, identifier: int | None = None
+    ) -> ConnectAnswer:
         """Connect and subscribe. ``again``: the session has these subscriptions, so a client that need not name them
         does not."""
 
@@ -197,7 +199,7 @@ class Peer(ABC):
         return True
 
 
-async def in_time(result: Awaitable[Result], otherwise: Result, wait_s: float = WAIT_S) -> Result:
+async def in_time(result: Awaitable[Answer], otherwise: Answer, wait_s: float = WAIT_S) -> Answer:
     try:
         async with asyncio.timeout(wait_s):
             return await result

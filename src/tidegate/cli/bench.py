@@ -12,22 +12,26 @@ import typer
 
 from tidegate.cli.options import AsJson, make_directory
 from tidegate.model.errors import UserError
-from tidegate.report.report import Progress, Report, everything_else_to_stderr, print_report
+from tidegate.report.checks import Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.streams import everything_else_to_stderr
 
 PACKAGE = "tidegate_bench"
+CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 # name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
-    "crashes": "tidegate_bench.crashes:run",
-    "fuzz": "tidegate_bench.fuzz:run",
-    "gateway": "tidegate_bench.gateway:run",
+    "crashes": "tidegate_bench.nodes.crashes:run",
+    "fuzz": "tidegate_bench.fuzz.run:run",
+    "gateway": "tidegate_bench.gateway.run:run",
     "hostile": "tidegate_bench.hostile.run:run",
     "interop": "tidegate_bench.interop.matrix:run",
-    "moves": "tidegate_bench.moves:run",
+    "moves": "tidegate_bench.nodes.moves:run",
     "outage": "tidegate_bench.outage:run",
-    "pipeline": "tidegate_bench.pipeline:run",
+    "pipeline": "tidegate_bench.pipeline.run:run",
     "send-rate-scale": "tidegate_bench.send_rate_scale:run",
-    "storm": "tidegate_bench.storm:run",
+    "storm": "tidegate_bench.storm.run:run",
 }
 
 Benchmark = Callable[[Progress, Path | None], Report]
@@ -45,18 +49,17 @@ def find(name: str) -> Benchmark:
 
 
 def _make_importable() -> None:
-    """Benchmarks are no part of the product: they come from the checkout that runs, or from the extra ``bench``."""
+    """Benchmarks are no part of the product: they come from the checkout this runs in, or from the extra ``bench``."""
     if importlib.util.find_spec(PACKAGE) is not None:
         return
-    checkout = Path(__file__).parents[3] / "benchmarks"
-    if not (checkout / PACKAGE).is_dir():
+    if not (CHECKOUT / PACKAGE).is_dir():
         raise UserError(
             "The benchmarks are not installed: run this command in a checkout, or install them with "
             "'pip install tidegate[bench]'."
         )
-    sys.path.append(str(checkout))
-    # What a benchmark starts has to find them too.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(checkout))))
+    sys.path.append(str(CHECKOUT))
+    # The processes that a benchmark starts have to find them too.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(CHECKOUT))))
 
 
 def bench(

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from tidegate.cli.options import AsJson
 from tidegate.model.errors import UserError
-from tidegate.report.report import everything_else_to_stderr, print_report
+from tidegate.report.printing import print_report
+from tidegate.report.streams import everything_else_to_stderr
 
 
 class DemoPolicy(enum.StrEnum):

@@ -15,7 +15,7 @@ from tidegate.cli.options import STATE, AsJson, State
 from tidegate.controller.acting import write_mode
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import DamagedDocumentError
-from tidegate.report.report import show
+from tidegate.report.tables import show
 
 
 def explain(

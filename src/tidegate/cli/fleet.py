@@ -21,10 +21,11 @@ from tidegate.cli.ledger import ACKS
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.devices import boots
 from tidegate.devices.acknowledgements import SUFFIX, AckFile
-from tidegate.devices.fleet import EXIT_UNACKNOWLEDGED
+from tidegate.devices.fleet import EXIT_UNACKNOWLEDGED, Fleet
+from tidegate.devices.fleet_figures import FleetProgress, FleetSummary
+from tidegate.devices.fleet_plan import FleetPlan
 from tidegate.devices.mix import Mix, parse_classes
 from tidegate.devices.pattern import Pattern
-from tidegate.devices.simulation import Progress, Simulation, SimulationPlan, Summary
 from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 
@@ -79,7 +80,7 @@ def run(
     directory = acks if acks is not None else state / ACKS
     with AckFile(directory / f"{prefix}{SUFFIX}") as file:
         boot = boots.next_boot(file.path.with_suffix(boots.SUFFIX), time.time())
-        plan = SimulationPlan(
+        plan = FleetPlan(
             pattern=chosen,
             boot=boot,
             interval_s=interval,
@@ -89,10 +90,10 @@ def run(
             endless=follow_stdin,
             mix=mix,
         )
-        simulation = Simulation(plan, installation, file, _print_progress if progress_json else None)
+        fleet = Fleet(plan, installation, file, _print_progress if progress_json else None)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            summary = runner.run(_run(simulation, follow_stdin=follow_stdin))
-    _print_summary(summary, simulation.last_failure, as_json=as_json)
+            summary = runner.run(_run(fleet, follow_stdin=follow_stdin))
+    _print_summary(summary, fleet.last_failure, as_json=as_json)
     raise typer.Exit(0 if summary.is_complete else EXIT_UNACKNOWLEDGED)
 
 
@@ -117,19 +118,19 @@ def _allow_files(devices: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run(simulation: Simulation, *, follow_stdin: bool) -> Summary:
+async def _run(fleet: Fleet, *, follow_stdin: bool) -> FleetSummary:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, simulation.stop)
+        loop.add_signal_handler(number, fleet.stop)
     if follow_stdin:
         # A thread, because not every standard input can be waited for by an event loop.
-        obey = lambda line: loop.call_soon_threadsafe(_obey, simulation, line)  # noqa: E731
+        obey = lambda line: loop.call_soon_threadsafe(_obey, fleet, line)  # noqa: E731
         threading.Thread(target=_read_lines, args=(obey,), daemon=True).start()
-    return await simulation.run()
+    return await fleet.run()
 
 
 def _read_lines(obey: Callable[[str], object]) -> None:
-    """Hand over each line of standard input; its end counts as 'quit', so a fleet never outlives who drives it."""
+    """Hand over each line of standard input; its end counts as 'quit', so a fleet never outlives what drives it."""
     rest = b""
     # The fleet may have ended meanwhile, and its event loop with it.
     with contextlib.suppress(OSError, RuntimeError):
@@ -140,27 +141,27 @@ def _read_lines(obey: Callable[[str], object]) -> None:
         obey("quit")
 
 
-def _obey(simulation: Simulation, line: str) -> None:
+def _obey(fleet: Fleet, line: str) -> None:
     command, _, rest = line.strip().partition(" ")
     try:
         match command:
             case "quit":
-                simulation.stop()
+                fleet.stop()
             case "pattern":
                 pattern = Pattern.parse(rest)
                 _allow_files(pattern.devices_max)
-                simulation.follow(pattern)
+                fleet.follow(pattern)
             case _:
                 raise UserError(f"Nobody knows the command {line.strip()!r:.80}: write 'pattern ...' or 'quit'.")
     except UserError as error:
         print(f"fleet: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _print_progress(progress: Progress) -> None:
+def _print_progress(progress: FleetProgress) -> None:
     print(msgspec.json.encode(progress).decode(), flush=True)  # noqa: T201
 
 
-def _print_summary(summary: Summary, last_failure: str, *, as_json: bool) -> None:
+def _print_summary(summary: FleetSummary, last_failure: str, *, as_json: bool) -> None:
     missing = summary.samples - summary.readings
     if missing:
         reason = last_failure or "The gateway did not acknowledge in time"

@@ -10,7 +10,10 @@ import typer
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.errors import UserError
-from tidegate.report.report import Check, Progress, Report, everything_else_to_stderr, print_report
+from tidegate.report.checks import Check, Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.streams import everything_else_to_stderr
 
 if TYPE_CHECKING:
     from tidegate.pipeline.tables.ledger import LedgerVerdict

@@ -9,7 +9,11 @@ import typer
 
 from tidegate.cli.options import AsJson, make_directory
 from tidegate.model.errors import UserError
-from tidegate.report.report import Check, Progress, Report, everything_else_to_stderr, print_report, show
+from tidegate.report.checks import Check, Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.streams import everything_else_to_stderr
+from tidegate.report.tables import show
 
 # name -> module with run(progress, out, quick) -> Report; loaded only when asked for.
 EXPERIMENTS = {

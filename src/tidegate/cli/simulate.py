@@ -9,10 +9,13 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 
 from tidegate.cli.options import AsJson, make_directory
-from tidegate.report.report import Progress, Report, everything_else_to_stderr, print_report, rows_table, show
+from tidegate.report.checks import Report
+from tidegate.report.printing import print_report
+from tidegate.report.progress import Progress
+from tidegate.report.streams import everything_else_to_stderr
+from tidegate.report.tables import console_on, rows_table, show
 from tidegate.sim import files
 from tidegate.sim.files import ScenarioFile
 from tidegate.sim.result import ClassResult, Result
@@ -25,7 +28,6 @@ CAPTION = (
     "Delay is the time in the queue, age that of data when it is processed, interval the time between two messages of "
     "a device: means, like queue and nodes, where they do not say max."
 )
-_WIDTH_UNLESS_TERMINAL = 120
 
 
 def run(
@@ -123,7 +125,7 @@ def _class_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def _print(file: ScenarioFile, results: Sequence[Result], out: Path | None) -> None:
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDTH_UNLESS_TERMINAL)
+    console = console_on(sys.stdout)
     console.print(_sentence(file, results), markup=False, highlight=False, soft_wrap=True)
     for rows in (_rows(results), _class_rows(results)):
         if rows:

@@ -1,22 +1,18 @@
 """One act: a fleet floods the installation, and what happens is told and noted until the queue is empty again."""
 
-import json
-import os
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from tidegate.demo.fleet_process import FleetProcess
 from tidegate.demo.script import Script
 from tidegate.demo.story import EVERY_S, Story
 from tidegate.demo.verdict import Act, NodeSpan, ledger_of
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
+from tidegate.local.waiting import wait_until
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.observations import GatewayState, NodeState
@@ -32,60 +28,6 @@ HELD_TOO_LONG = "held too long"  # a gateway's words for why it closed a connect
 Cue = tuple[float, Callable[[], None]]
 
 
-class Fleet:
-    """A ``tidegate fleet`` process and its account of itself."""
-
-    def __init__(self, state: Path, acks: Path, pattern: str, script: Script, *options: str) -> None:
-        command = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--state", str(state), "--acks", str(acks)]
-        command += ["--pattern", pattern, "--interval", str(script.interval_s), "--seed", str(script.seed), "--json"]
-        command += ["--deaf", str(script.deaf)] if script.deaf else []
-        self.began_s = time.time()
-        self._log = (state / "logs" / "fleet.log").open("ab")
-        self._process = subprocess.Popen(
-            [*command, *options],
-            stdin=subprocess.PIPE if "--follow-stdin" in options else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            process_group=0,
-        )
-        self._lines: list[str] = []
-        # Read as it comes: a pipe that nobody empties would stop the fleet.
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line.decode())
-            del self._lines[:-2]
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
-
-    def summary(self) -> dict[str, Any]:
-        self._reader.join(timeout=5)
-        if not self._lines:
-            raise TidegateError(f"The fleet ended with status {self._process.returncode}: see {self._log.name}.")
-        found: dict[str, Any] = json.loads(self._lines[-1])
-        return found
-
-    def follow(self, pattern: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"pattern {pattern}\n".encode())
-        self._process.stdin.flush()
-
-    def stop(self) -> None:
-        if self.running:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=8)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, 9)
-                self._process.wait()
-        self._log.close()
-
-
 class Stage:
     """Everything an act needs."""
 
@@ -99,7 +41,7 @@ class Stage:
         """``cues`` are things to say or do at a second of the act, in order."""
         self.window.set_mode(Mode(send_rate="acting" if protected else "off"))
         acks = self.chain.state / "acks" / name
-        fleet = Fleet(self.chain.state, acks, self.script.pattern(calm_s), self.script)
+        fleet = FleetProcess(self.chain.state, acks, self.script.pattern(calm_s), self.script)
         try:
             noted = self._follow(fleet, list(cues), self.script.seconds(calm_s) + DRAIN_S_MAX)
         finally:
@@ -125,14 +67,16 @@ class Stage:
 
     def _ledger(self, acks: Path) -> dict[str, int]:
         """What was acknowledged a moment ago may still be on its way: it is lost only if it does not arrive."""
-        deadline_s = time.monotonic() + SETTLE_S_MAX
-        while True:
-            found = ledger_of(Path(self.chain.installation.tables), acks)
-            if found["lost"] == 0 or time.monotonic() > deadline_s:
-                return found
-            time.sleep(LOOK_S)
+        found: dict[str, int] = {}
 
-    def _follow(self, fleet: Fleet, cues: list[Cue], seconds_max: float) -> "_Noted":
+        def nothing_is_lost() -> bool:
+            found.update(ledger_of(Path(self.chain.installation.tables), acks))
+            return found["lost"] == 0
+
+        wait_until(nothing_is_lost, SETTLE_S_MAX, LOOK_S)
+        return found
+
+    def _follow(self, fleet: FleetProcess, cues: list[Cue], seconds_max: float) -> "_Noted":
         """Look and tell until the fleet has ended and everything it sent is in the tables."""
         noted = _Noted(fleet.began_s)
         while (second := time.time() - fleet.began_s) < seconds_max:
@@ -145,7 +89,7 @@ class Stage:
                 self._tell_decisions(noted, view)
                 if noted.is_due():
                     self._tell(noted, view, second)
-                if not fleet.running and view.now.waiting <= EMPTY:
+                if not fleet.is_running and view.now.waiting <= EMPTY:
                     return noted
             elif noted.is_due():
                 self.story.say(f"  {second:4.0f} s  no controller answers")

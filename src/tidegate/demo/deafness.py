@@ -13,8 +13,8 @@ import pyarrow as pa
 from tidegate.demo.performance import Performance
 from tidegate.demo.script import Script
 from tidegate.demo.verdict import Act, Figures, is_exact, table
-from tidegate.devices.simulation import is_deaf
-from tidegate.report.report import Check
+from tidegate.devices.fleet_plan import is_deaf
+from tidegate.report.checks import Check
 
 DEAF_DELAY_RATIO_MAX = 0.25
 DEAF_SHARE_RATIO_MAX = 1.1
@@ -59,7 +59,7 @@ def hearing(act: Act, rows: pa.Table, script: Script) -> Hearing:
         deaf_share_ratio=round(share / fair, 3),
         deaf_share_ratio_advised=round(_share(deaf, advised) / fair, 3),
         held_clients_max=act.held_clients_max,
-        # Who was held too long is closed and comes back, so most of these are the same.
+        # A client that was held too long is closed and comes back, so most of these are the same.
         connections_lost=max(int(act.fleet["reconnects"]), act.held_too_long),
     )
 

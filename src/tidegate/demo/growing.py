@@ -14,11 +14,11 @@ import pyarrow as pa
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.demo.acts import Cue, Stage
 from tidegate.demo.performance import Performance
-from tidegate.demo.script import GROWING_NODES_MAX, environment
+from tidegate.demo.script import GROWING_NODES_MAX, environment, slowness
 from tidegate.demo.verdict import Act, by_second
 from tidegate.local.chain import Chain
 from tidegate.pipeline import empty_batches
-from tidegate.report.report import Check, Report
+from tidegate.report.checks import Check, Report
 from tidegate.settings.tree import Settings
 
 DELAY_VS_EMPTY_BATCH_MAX = 3.0
@@ -66,6 +66,7 @@ class Growing(Performance):
         rows = committed(Path(stage.chain.installation.tables) / "readings")
         found = growth(act, rows, empty_s)
         self._story.table("Verdict", table(found))
+        self._story.say(slowness(growing=True))
         checked = checks(found)
         self._tell_checks(checked)
         document = {**msgspec.to_builtins(found), "script": msgspec.to_builtins(self._script)}

@@ -9,7 +9,8 @@ import time
 import tty
 from collections.abc import Iterator
 
-from tidegate.demo.acts import Fleet, Stage
+from tidegate.demo.acts import Stage
+from tidegate.demo.fleet_process import FleetProcess
 from tidegate.demo.story import EVERY_S
 from tidegate.model.decisions import Mode
 from tidegate.model.view import state_of
@@ -27,7 +28,7 @@ def stay(stage: Stage) -> None:
     )
     story.say(f"  with --state {stage.chain.state}; your own device: docs/devices.md.")
     calm = f"0:{script.calm_devices},86400:{script.calm_devices}"
-    fleet = Fleet(stage.chain.state, stage.chain.state / "acks" / "after", calm, script, "--follow-stdin")
+    fleet = FleetProcess(stage.chain.state, stage.chain.state / "acks" / "after", calm, script, "--follow-stdin")
     try:
         with _single_keys() as has_keyboard:
             _serve(stage, fleet, has_keyboard=has_keyboard)
@@ -35,7 +36,7 @@ def stay(stage: Stage) -> None:
         fleet.stop()
 
 
-def _serve(stage: Stage, fleet: Fleet, *, has_keyboard: bool) -> None:
+def _serve(stage: Stage, fleet: FleetProcess, *, has_keyboard: bool) -> None:
     told_s, protected = 0.0, True
     began_s = time.time()
     while True:

@@ -21,8 +21,9 @@ from tidegate.demo.story import Story
 from tidegate.demo.verdict import Act, Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
+from tidegate.local.waiting import wait_until
 from tidegate.model.errors import TidegateError
-from tidegate.report.report import Check, Report
+from tidegate.report.checks import Check, Report
 from tidegate.settings.tree import Settings
 
 VIEW_S_MAX = 30.0
@@ -91,14 +92,15 @@ class Performance:
         return window
 
     def _await_view(self, window: Window) -> None:
-        deadline_s = time.monotonic() + VIEW_S_MAX
-        while (view := window.view()) is None or view.now is None or view.leader is None:
+        def is_led() -> bool:
+            view = window.view()
+            if view is not None and view.now is not None and view.leader is not None:
+                return True
             self._story.wait("starting", ["the first measurement"])
-            if time.monotonic() > deadline_s:
-                raise TidegateError(
-                    f"No controller leads after {VIEW_S_MAX:.0f} s: run it again; its logs went with it."
-                )
-            time.sleep(0.1)
+            return False
+
+        if not wait_until(is_led, VIEW_S_MAX):
+            raise TidegateError(f"No controller leads after {VIEW_S_MAX:.0f} s: run it again; its logs went with it.")
         self._story.say(f"  everything is ready after {self._passed_s():.1f} s")
 
     def _passed_s(self) -> float:

@@ -62,6 +62,15 @@ GROWING = Script(calm_devices=20, flood_devices=220, flood_s=60.0, after_s=25.0)
 GROWING_NODES_MAX = 2
 
 
+def slowness(*, growing: bool = False) -> str:
+    """What a verdict has to say beside its figures: they are those of a node that is slowed down."""
+    cost_ms = int((GROWING_NODE if growing else NODE)["COST_US_PER_RECORD"]) / 1000
+    return (
+        f"The processing node is slow on purpose: it waits {cost_ms:g} ms over each record, "
+        "so that devices on one small machine can flood it."
+    )
+
+
 def environment(*, growing: bool = False) -> dict[str, str]:
     """Settings for the parts that the demo starts, as the environment hands them over."""
     sections = {"NODE": NODE, "CONTROLLER": CONTROLLER}

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tidegate.demo.script import slowness
 from tidegate.demo.verdict import Figures, table
 from tidegate.model.decisions import Decision
 from tidegate.model.view import Sample, StateSummary, seconds
@@ -84,6 +85,7 @@ class Story:
         for row in rows:
             shown.add_row(*row)
         self.console.print(shown)
+        self.say(slowness())
 
     def helped(self, what: str, without_s: float, protected_s: float) -> None:
         """Whether it did, from the mean ages."""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 DELAY_RATIO_MAX = 0.2
 CAPACITY_USED_MIN = 0.9

@@ -48,7 +48,7 @@ class Window:
                 if response.status < 400:
                     return content
             except (OSError, http.client.HTTPException):
-                # Whoever answers is asked first the next time.
+                # The one that answers is asked first the next time.
                 self._addresses.append(self._addresses.pop(0))
             finally:
                 connection.close()

@@ -1,4 +1,4 @@
-"""One MQTT connection as the event loop sees it: bytes come in, whoever owns it is told what they mean."""
+"""One MQTT connection as the event loop sees it: bytes come in, its owner is told what they mean."""
 
 import asyncio
 from typing import Protocol, cast
@@ -7,7 +7,7 @@ from tidegate.mqtt import client as mqtt
 
 
 class Owner(Protocol):
-    """Who is told what came in after the connection was accepted."""
+    """What is told what came in after the connection was accepted."""
 
     def acknowledge(self, connection: "Connection", packet_id: int) -> None: ...
 

@@ -23,7 +23,8 @@ from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.aggregation import Aggregate
 from tidegate.devices.dead_band import SILENCE_S_MAX, DeadBand
 from tidegate.devices.pacing import Pacing
-from tidegate.devices.publisher import Publisher, PublisherSettings
+from tidegate.devices.publisher import Publisher
+from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.devices.topics import check_class
 from tidegate.model.advice import Advice
 from tidegate.model.devices import check_device

@@ -1,232 +1,207 @@
-"""A fleet of simulated devices in a process of its own: ``python -m tidegate.devices.fleet --state DIR ...``.
+"""A fleet of simulated devices in one process: each is a ``Device`` with its own connection and identity.
 
-What it sends is a pure function of its arguments: reading number g of the fleet belongs to device g mod
-devices, has the sequence g div devices and is due at g / rate; its value depends on the seed, the device and
-the sequence, and so does its time when an event time is given. Two runs with the same arguments therefore
-store the same readings.
+How many there are follows a pattern over time. A device that is no longer wanted drains and disconnects; when it is
+wanted again it goes on with its sequence, so no identity is ever used twice.
+
+One loop with one heap takes all samples, because a task with a sleep per device would cost more than the devices.
 """
 
-import argparse
 import asyncio
-import random
-import signal
-import sys
+import contextlib
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
+from collections.abc import Callable
 
-import msgspec
-
-from tidegate.devices.acknowledgements import SUFFIX, AckFile
-from tidegate.devices.publisher import WINDOW, Publisher, PublisherSettings
-from tidegate.devices.sampling import LATE_S_MAX
-from tidegate.model.errors import TidegateError, UserError
+from tidegate.devices.acknowledgements import AckFile
+from tidegate.devices.device import Device, DeviceCounters
+from tidegate.devices.fleet_figures import FleetProgress, FleetSummary
+from tidegate.devices.fleet_member import Member, make_member
+from tidegate.devices.fleet_plan import FleetPlan, is_deaf
+from tidegate.devices.pattern import Pattern
+from tidegate.devices.publisher import CLOSE_TIMEOUT_S
+from tidegate.devices.sampling import Sampling
+from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
-from tidegate.model.readings import Reading
 
-# Readings that fall due within this time go out together; shorter costs processor time, longer delays
-# readings.
-TICK_S = 0.01
-STOP_DRAIN_S = 5.0
 EXIT_UNACKNOWLEDGED = 3
+# A fleet keeps its schedule while no more than this share of its samples is late, ...
+LATE_SHARE_MAX = 0.001
+# ... and each device is connected so soon after it was wanted.
+CONNECT_S_MAX = 5.0
+DRAIN_S = 15.0
+STOP_DRAIN_S = 5.0
+# What deaf devices published may wait in a gateway, and so long it is held there at most.
+DEAF_DRAIN_S = 30.0
+STOPPED_LOOK_S = 0.1
+REPORT_S = 1.0
+# What falls due within this time goes out together; shorter costs processor time, longer delays readings.
+TICK_S = 0.01
+ADJUST_S = 0.02
+# More at once would overrun the queue of a listener, and wait for the network to repeat them.
+DIALLING_MAX = 64
+# Then the loop sees to its connections again, however far behind the samples are.
+SAMPLES_PER_TURN_MAX = 500
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fleet sends, until ``count`` readings or ``seconds`` are over; at least one has to be given."""
+class Fleet:
+    """Run it once with ``run``; meanwhile ``follow`` and ``stop`` may be called from the same event loop."""
 
-    devices: int
-    connections: int
-    rate: float
-    seconds: float | None = None
-    count: int | None = None
-    seed: int = 0
-    boot: int = 0
-    event_time_start: float | None = None
-    event_step: float = 1.0
-    window: int = WINDOW
-    drain_s: float = 30.0
-    prefix: str = "device"
+    def __init__(
+        self,
+        plan: FleetPlan,
+        installation: Installation,
+        file: AckFile,
+        report: Callable[[FleetProgress], None] | None = None,
+    ) -> None:
+        self._plan, self._installation, self._file, self._report = plan, installation, file, report
+        self._pattern = plan.pattern
+        self._members: list[Member] = []
+        self._wanted = 0
+        self._opening: dict[int, float] = {}  # since when a device has been wanted that is not connected yet
+        self._leaving: dict[int, asyncio.Task[None]] = {}
+        self._connected_late = self._stopped = False
+        self._start_s = self._pattern_start_s = time.monotonic()
+        self._sampling = Sampling(plan.interval_s, self._start_s)
 
-    def __post_init__(self) -> None:
-        if self.seconds is None and self.count is None:
-            raise ValueError("a fleet needs an end: give --seconds or --count")
-        if not 1 <= self.connections <= self.devices:
-            raise ValueError(f"{self.connections} connections for {self.devices} devices: give 1 to {self.devices}")
-        if not self.rate > 0:
-            raise ValueError(f"a rate of {self.rate:g} readings a second: give more than 0")
+    def follow(self, pattern: Pattern) -> None:
+        """Replace the pattern; its time zero is now."""
+        self._pattern, self._pattern_start_s = pattern, time.monotonic()
 
-    def device(self, index: int) -> str:
-        return f"{self.prefix}-{index:06d}"
+    def stop(self) -> None:
+        self._stopped = True
 
-    def readings_max(self) -> int:
-        by_time = None if self.seconds is None else int(self.rate * self.seconds)
-        return min(limit for limit in (by_time, self.count) if limit is not None)
+    @property
+    def last_failure(self) -> str:
+        """Why some device last lost its connection, for a person."""
+        return next((failure for member in self._members if (failure := member.device.last_failure)), "")
 
-    def reading(self, index: int, seq: int) -> Reading:
-        start = self.event_time_start
-        at = time.time() if start is None else start + seq * self.event_step
-        return Reading(value=value_of(self.seed, index, seq), boot=self.boot, seq=seq, time=at)
-
-
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went. ``rate_kept`` is False when some reading left more than half a second after it was due."""
-
-    sent: int
-    acked: int
-    reconnects: int
-    late_s_max: float
-    rate_kept: bool
-    resent: int
-    seconds: float
-
-
-def value_of(seed: int, index: int, seq: int) -> float:
-    """15.00 to 30.00 in whole hundredths, so that sums are exact; scattered by a multiplicative hash."""
-    mixed = ((seed * 0x9E3779B1 + index) * 0x85EBCA6B + seq) * 0xC2B2AE3D & 0xFFFFFFFF
-    mixed = (mixed ^ mixed >> 15) * 0x27D4EB2F & 0xFFFFFFFF
-    return (1500 + (mixed ^ mixed >> 13) % 1501) / 100
-
-
-async def run(plan: Plan, installation: Installation, acks: Path, stop: asyncio.Event) -> Summary:
-    """Send the plan until its end or until ``stop`` is set, then wait for what is still unacknowledged."""
-    loop = asyncio.get_running_loop()
-    async with AsyncExitStack() as stack:
-        file = stack.enter_context(AckFile(acks / f"{plan.prefix}-boot-{plan.boot}{SUFFIX}"))
-        publishers = [
-            await stack.enter_async_context(_publisher(plan, installation, number, file))
-            for number in range(plan.connections)
-        ]
-        start_s = loop.time()
-        stopped = asyncio.create_task(stop.wait())
-        sending = asyncio.gather(
-            *(_send(plan, publisher, number, start_s, stop) for number, publisher in enumerate(publishers))
-        )
-        # A sender that waits for a full window does not see the stop: it is cancelled, between two readings.
-        await asyncio.wait((sending, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if sending.done():
-            stopped.cancel()
-            sending.result()
-        else:
-            sending.cancel()
-        await asyncio.gather(sending, stopped, return_exceptions=True)
-        sent_s = loop.time() - start_s
-        drain_s = min(STOP_DRAIN_S, plan.drain_s) if stop.is_set() else plan.drain_s
-        await asyncio.gather(*(publisher.drain(drain_s) for publisher in publishers))
-        _say_what_is_missing(publishers)
-    return _summarise(publishers, sent_s)
-
-
-def _publisher(plan: Plan, installation: Installation, number: int, file: AckFile) -> Publisher:
-    return Publisher(
-        client_id=f"{plan.prefix}-{plan.boot}-{number}",
-        addresses=installation.mqtt_addresses,
-        user=installation.mqtt_user,
-        password=installation.mqtt_password,
-        acknowledgements=file,
-        settings=PublisherSettings(window=plan.window),
-        jitter=random.Random(f"{plan.seed}/{number}"),  # noqa: S311 - it spreads load, it guards nothing
-        first_address=number,
-    )
-
-
-async def _send(plan: Plan, publisher: Publisher, number: int, start_s: float, stop: asyncio.Event) -> None:
-    """The readings of every device of one connection, each when it is due."""
-    loop = asyncio.get_running_loop()
-    devices = [(index, plan.device(index)) for index in range(number, plan.devices, plan.connections)]
-    end_s = float("inf") if plan.seconds is None else start_s + plan.seconds
-    readings_max, seq = plan.readings_max(), 0
-    while True:
-        for index, device in devices:
-            position = seq * plan.devices + index
-            if position >= readings_max:
-                return
-            due_s = start_s + position / plan.rate
-            wait_s = due_s - loop.time()
-            if wait_s > 0:
-                await asyncio.sleep(max(wait_s, TICK_S))
-            # A little jitter at the very end does not change which readings a run consists of.
-            if stop.is_set() or loop.time() > end_s + LATE_S_MAX:
-                return
-            await publisher.publish(device, plan.reading(index, seq), due_s=due_s)
-        seq += 1
-
-
-def _say_what_is_missing(publishers: Sequence[Publisher]) -> None:
-    for publisher in publishers:
-        if publisher.in_flight:
-            reason = publisher.last_failure or "Its broker did not acknowledge in time"
-            sys.stderr.write(f"{publisher.in_flight} readings are not acknowledged. {reason}.\n")
-
-
-def _summarise(publishers: Sequence[Publisher], seconds: float) -> Summary:
-    counters = [publisher.counters for publisher in publishers]
-    late_s_max = max(each.late_s_max for each in counters)
-    return Summary(
-        sent=sum(each.sent for each in counters),
-        acked=sum(each.acked for each in counters),
-        reconnects=sum(each.reconnects for each in counters),
-        resent=sum(each.resent for each in counters),
-        late_s_max=round(late_s_max, 3),
-        rate_kept=late_s_max <= LATE_S_MAX,
-        seconds=round(seconds, 3),
-    )
-
-
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m tidegate.devices.fleet",
-        description="Simulated devices that publish at QoS 1 and write down what was acknowledged.",
-        epilog="Example: --state .tidegate --acks a --devices 200 --connections 8 --rate 4000 --seconds 20",
-    )
-    add = parser.add_argument
-    add("--state", type=Path, required=True, help="directory of the running installation")
-    add("--acks", type=Path, required=True, help="directory for the acknowledgement file")
-    add("--devices", type=int, default=200)
-    add("--connections", type=int, default=8, help="MQTT connections that the devices share")
-    add("--rate", type=float, default=1000.0, help="readings a second, all devices together")
-    add("--seconds", type=float, help="stop after this long")
-    add("--count", type=int, help="stop after so many readings, however long they take")
-    add("--seed", type=int, default=0)
-    add("--boot", type=int, default=0, help="the boot number in every reading's identity")
-    add("--event-time-start", type=float, help="time of every device's first reading, instead of the clock")
-    add("--event-step", type=float, default=1.0, help="seconds of event time between two readings of a device")
-    add("--window", type=int, default=WINDOW, help="unacknowledged readings per connection")
-    add("--drain-s", type=float, default=30.0, help="how long to wait for the last acknowledgements")
-    add("--prefix", default="device", help="the devices' names begin so, and so does the file's")
-    add("--json", action="store_true", help="one JSON line at the end instead of a sentence")
-    return parser.parse_args(arguments)
-
-
-async def _run_until_signal(plan: Plan, installation: Installation, acks: Path) -> Summary:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return await run(plan, installation, acks, stop)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    given = vars(_arguments(arguments))
-    state, acks, as_json = given.pop("state"), given.pop("acks"), given.pop("json")
-    try:
+    async def run(self) -> FleetSummary:
+        """Until the pattern's end, or until stopped; then wait for what is still unacknowledged."""
+        adjust_s, report_s = self._start_s, self._start_s + REPORT_S
         try:
-            plan = Plan(**given)
-        except ValueError as error:
-            raise UserError(f"{error}.") from None
-        summary = asyncio.run(_run_until_signal(plan, Installation.load(state), acks))
-    except TidegateError as error:
-        print(f"fleet: {error}", file=sys.stderr)  # noqa: T201
-        return 2 if isinstance(error, UserError) else 1
-    if as_json:
-        print(msgspec.json.encode(summary).decode(), flush=True)  # noqa: T201
-    else:
-        print(  # noqa: T201
-            f"{summary.acked:,} of {summary.sent:,} readings acknowledged in {summary.seconds:g} s, "
-            f"{summary.reconnects} reconnects, at most {summary.late_s_max:g} s late."
+            while not self._stopped and not self._is_over(now_s := time.monotonic()):
+                if now_s >= adjust_s:
+                    adjust_s = now_s + ADJUST_S
+                    await self._adjust(now_s)
+                if now_s >= report_s:
+                    report_s += REPORT_S
+                    self._tell(now_s)
+                await asyncio.sleep(0 if self._take_samples(now_s) else TICK_S)
+        finally:
+            seconds = time.monotonic() - self._start_s
+            await self._leave_all(STOP_DRAIN_S if self._stopped else DRAIN_S)
+        return self._summary(seconds)
+
+    def _is_over(self, now_s: float) -> bool:
+        return not self._plan.endless and now_s - self._pattern_start_s >= self._pattern.end_s
+
+    async def _adjust(self, now_s: float) -> None:
+        """Bring the devices that are there towards the number that is wanted."""
+        wanted = self._pattern.devices(now_s - self._pattern_start_s)
+        for index in range(self._wanted, wanted):
+            self._opening[index] = now_s
+        for index in range(wanted, self._wanted):
+            self._opening.pop(index, None)
+            self._dismiss(index, STOP_DRAIN_S)
+        self._wanted = wanted
+        await self._open(now_s)
+
+    async def _open(self, now_s: float) -> None:
+        dialling = 0
+        for index, since_s in list(self._opening.items()):
+            if dialling == DIALLING_MAX:
+                break
+            while len(self._members) <= index:
+                self._members.append(make_member(len(self._members), self._plan, self._installation, self._file))
+            member = self._members[index]
+            if index in self._sampling and member.device.connected:
+                del self._opening[index]
+                continue
+            self._connected_late |= now_s - since_s > CONNECT_S_MAX
+            if index not in self._sampling and index not in self._leaving:
+                await member.device.__aenter__()
+                self._sampling.begin(index, member.phase_s, now_s)
+            dialling += index in self._sampling
+
+    def _dismiss(self, index: int, drain_s: float) -> None:
+        if index not in self._sampling:
+            return
+        self._sampling.end(index)
+        if is_deaf(index, self._plan.deaf) and not self._stopped:
+            drain_s = max(drain_s, DEAF_DRAIN_S)
+        task = asyncio.create_task(_leave(self._members[index].device, drain_s))
+        task.add_done_callback(lambda _: self._leaving.pop(index, None))
+        self._leaving[index] = task
+
+    async def _leave_all(self, drain_s: float) -> None:
+        for index in range(len(self._members)):
+            self._dismiss(index, drain_s)
+        leaving = list(self._leaving.values())
+        while not self._stopped and not all(task.done() for task in leaving):
+            await asyncio.wait(leaving, timeout=STOPPED_LOOK_S)
+        if leaving:
+            # Some began to leave when there was more time.
+            _, late = await asyncio.wait(leaving, timeout=STOP_DRAIN_S + CLOSE_TIMEOUT_S)
+            for task in late:
+                task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
+
+    def _take_samples(self, now_s: float) -> bool:
+        """Take the samples that are due; whether some may be left for the next turn."""
+        for _ in range(SAMPLES_PER_TURN_MAX):
+            index = self._sampling.take(now_s)
+            if index is None:
+                return False
+            member = self._members[index]
+            member.device.sample(next(member.values))
+        return True
+
+    def _tell(self, now_s: float) -> None:
+        self._file.flush()  # raises what makes every further acknowledgement impossible
+        if self._report is None:
+            return
+        total = self._total()
+        present = [self._members[index].device for index in self._sampling]
+        intervals_s = [device.interval_s for device in present if device.dead_band is None]
+        self._report(
+            FleetProgress(
+                at_s=round(now_s - self._start_s, 3),
+                devices=self._wanted,
+                connected=sum(device.connected for device in present),
+                samples=total.samples,
+                sent=total.sent,
+                acked=total.acked,
+                resent=total.resent,
+                reconnects=total.reconnects,
+                interval_s_mean=round(sum(intervals_s) / max(1, len(intervals_s)), 3),
+                late_s_max=round(self._sampling.late_s_max, 3),
+            )
         )
-    return 0 if summary.acked == summary.sent else EXIT_UNACKNOWLEDGED
+
+    def _total(self) -> DeviceCounters:
+        counters = [member.device.counters for member in self._members]
+        names = DeviceCounters.__struct_fields__
+        return DeviceCounters(**{name: sum(getattr(each, name) for each in counters) for name in names})
+
+    def _summary(self, seconds: float) -> FleetSummary:
+        self._file.flush()
+        total = self._total()
+        return FleetSummary(
+            samples=total.samples,
+            sent=total.sent,
+            acked=total.acked,
+            readings=total.samples_acked,
+            resent=total.resent,
+            reconnects=total.reconnects,
+            kept_schedule=self._sampling.late <= LATE_SHARE_MAX * total.samples and not self._connected_late,
+            late_s_max=round(self._sampling.late_s_max, 3),
+            seconds=round(seconds, 3),
+        )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+async def _leave(device: Device, drain_s: float) -> None:
+    try:
+        # An acknowledgement file that cannot be written ends the whole fleet: its own loop sees that.
+        with contextlib.suppress(TidegateError):
+            await device.drain(drain_s)
+    finally:
+        await device.__aexit__()

@@ -1,31 +1,32 @@
 """A publisher: one MQTT connection that carries the readings of one device or of many, and gives none up.
 
-Each reading is published at QoS 1 and stays in flight until its PUBACK arrives. At most ``window`` are in
-flight: a caller that is faster than the broker waits. When the connection is lost, the next broker is tried,
-with growing and jittered pauses, and everything in flight is sent again in the same order, with the same
-payload, marked as duplicate. An acknowledgement is written to the acknowledgement file before it is counted.
-A publisher that is given ``on_advice`` asks for advice on every connection and hands over what it hears.
+Each reading is published at QoS 1 and stays in flight until its PUBACK arrives. At most ``window`` are in flight: it
+takes no more until one is acknowledged. When the connection is lost, the next broker is tried (``dialling``), and
+everything in flight is sent again in the same order, with the same payload, marked as duplicate. An acknowledgement is
+written to the acknowledgement file before it is counted. A publisher that is given ``on_advice`` asks for advice on
+every connection and hands over what it hears.
 
-Frames are collected during one turn of the event loop and written at once: a system call costs more than a
-frame.
+Frames are collected during one turn of the event loop and written at once: a system call costs more than a frame.
 """
 
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import msgspec
 
 from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.connection import Connection
+from tidegate.devices.dialling import Dialler
 from tidegate.devices.in_flight import SUBSCRIPTION_ID, InFlight, Message
+from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.devices.topics import topic_of
 from tidegate.model.advice import ADVICE_TOPIC, Advice
 from tidegate.model.errors import BrokerUnavailableError, TidegateError
 from tidegate.model.readings import Reading
 from tidegate.mqtt import client as mqtt
 
-WINDOW = 64
 CLOSE_TIMEOUT_S = 1.0
 _SUBSCRIBE = mqtt.encode_subscribe(ADVICE_TOPIC, packet_id=SUBSCRIPTION_ID)
 _ADVICE_TOPIC = ADVICE_TOPIC.encode()
@@ -34,19 +35,7 @@ _ENCODER = msgspec.json.Encoder()
 _ADVICE_DECODER = msgspec.json.Decoder(Advice)
 
 
-class PublisherSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient a publisher is."""
-
-    window: int = WINDOW
-    keep_alive_s: int = 20
-    connect_timeout_s: float = 5.0
-    # A broker that answers pings but not publishes is as good as lost.
-    acknowledge_timeout_s: float = 15.0
-    backoff_s_min: float = 0.05
-    backoff_s_max: float = 3.0
-
-
-class Counters(msgspec.Struct):
+class PublisherCounters(msgspec.Struct):
     """What a publisher did. ``sent`` counts each message once, however often it had to be resent.
 
     ``samples_acked`` is how many samples the acknowledged messages stand for.
@@ -57,14 +46,13 @@ class Counters(msgspec.Struct):
     samples_acked: int = 0
     resent: int = 0
     reconnects: int = 0
-    late_s_max: float = 0.0
 
 
 class Publisher:
-    """Use as an asynchronous context manager, inside which ``publish`` and ``drain`` are called.
+    """Use as an asynchronous context manager, inside which ``offer`` is called.
 
-    Leaving the context closes the connection without waiting: call ``drain`` first where everything has to
-    arrive.
+    Leaving the context closes the connection without waiting: where everything has to arrive, await ``changed`` until
+    nothing is ``in_flight``.
     """
 
     def __init__(
@@ -78,28 +66,23 @@ class Publisher:
         acknowledgements: AckFile | None = None,
         settings: PublisherSettings | None = None,
         jitter: random.Random | None = None,
-        first_address: int = 0,
         on_advice: Callable[[Advice], None] | None = None,
         on_acknowledged: Callable[[], None] | None = None,
     ) -> None:
         if not addresses:
             raise BrokerUnavailableError(f"Publisher {client_id} knows no broker: give it at least one address.")
-        self.counters = Counters()
+        self.counters = PublisherCounters()
         self.last_failure = ""
         self._settings = settings or PublisherSettings()
-        self._addresses = tuple(addresses)
-        self._turn = first_address
         self._client_id = client_id
         self._device_class = device_class
-        self._connect = mqtt.encode_connect(
-            client_id, user=user, password=password, keep_alive_s=self._settings.keep_alive_s
-        )
+        connect = mqtt.encode_connect(client_id, user=user, password=password, keep_alive_s=self._settings.keep_alive_s)
         self._acknowledgements = acknowledgements
         self._on_advice = on_advice
         self._on_acknowledged = on_acknowledged
-        # Two devices that lost the same broker must not come back in step, so their jitter differs by
-        # default.
-        self._jitter = jitter or random.Random(client_id)  # noqa: S311 - it spreads load, it guards nothing
+        # Two devices that lost the same broker must not come back in step, so their jitter differs by default.
+        jitter = jitter or random.Random(client_id)  # noqa: S311 - it spreads load, it guards nothing
+        self._dialler = Dialler(tuple(addresses), connect, self._settings, jitter)
         self._in_flight = InFlight(self._settings.window)
         self._topics: dict[str, bytes] = {}
         self._frames: list[bytes] = []
@@ -112,7 +95,7 @@ class Publisher:
         self._waiters: list[asyncio.Future[None]] = []
         self._keeper: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Publisher":
+    async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._keeper = asyncio.create_task(self._keep_connected(), name=f"publisher {self._client_id}")
         return self
@@ -146,18 +129,6 @@ class Publisher:
         """Whether ``offer`` would take a reading now."""
         return self._in_flight.has_room and self._failure is None
 
-    async def publish(self, device: str, reading: Reading, *, due_s: float | None = None) -> None:
-        """Send one reading; waits while the window is full.
-
-        ``due_s`` is the loop's time at which the caller's schedule wanted it sent: what is lost against it
-        is kept in ``counters.late_s_max``.
-        """
-        while not self.offer(device, reading):
-            await self.changed()
-        counters, now = self.counters, self._loop.time()
-        if due_s is not None and now - due_s > counters.late_s_max:
-            counters.late_s_max = now - due_s
-
     def offer(self, device: str, reading: Reading) -> bool:
         """Send one reading if there is room in the window; False, and nothing happened, where there is none."""
         if not self.has_room:
@@ -178,16 +149,6 @@ class Publisher:
             if not self._flush_due:
                 self._flush_due = True
                 self._loop.call_soon(self._flush)
-        return True
-
-    async def drain(self, timeout_s: float) -> bool:
-        """Wait until every reading is acknowledged; False where that took longer than the time given."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self.in_flight:
-                    await self.changed()
-        except TimeoutError:
-            return False
         return True
 
     def acknowledge(self, connection: Connection, packet_id: int) -> None:
@@ -253,11 +214,10 @@ class Publisher:
         """Connect, stay, and begin again with the next broker, until cancelled."""
         attempts, opened_s = 0, -1.0
         while True:
-            host, port = self._addresses[self._turn % len(self._addresses)]
-            self._turn += 1
+            host, port = self._dialler.next_address()
             connection = Connection(self)
             try:
-                await self._open(connection, host, port)
+                await self._dialler.open(connection, host, port)
                 self.counters.reconnects += opened_s >= 0
                 opened_s = self._loop.time()
                 reason = await self._serve(connection)
@@ -268,34 +228,16 @@ class Publisher:
             finally:
                 self._leave(connection)
             self.last_failure = f"Broker {host}:{port} was lost: {reason}"
-            await asyncio.sleep(self._pause_s(attempts))
+            await asyncio.sleep(self._dialler.pause_s(attempts))
             attempts += 1
-
-    def _pause_s(self, attempts: int) -> float:
-        settings = self._settings
-        # The first round over the other brokers is quick; only when all have failed do the pauses grow.
-        rounds = min(attempts // len(self._addresses), 20)
-        grown_s = settings.backoff_s_min * float(1 << rounds)
-        return min(settings.backoff_s_max, grown_s) * self._jitter.uniform(0.5, 1.0)
-
-    async def _open(self, connection: Connection, host: str, port: int) -> None:
-        async with asyncio.timeout(self._settings.connect_timeout_s):
-            await self._loop.create_connection(lambda: connection, host, port)
-            assert connection.transport is not None
-            connection.transport.write(self._connect)
-            await asyncio.wait((connection.answered, connection.lost), return_when=asyncio.FIRST_COMPLETED)
-        if not connection.answered.done():
-            raise BrokerUnavailableError(connection.lost.result())
-        if refusal := connection.answered.result().refusal():
-            raise BrokerUnavailableError(f"it refused the connection: {refusal}")
 
     async def _serve(self, connection: Connection) -> str:
         """Ask for advice, send everything in flight again, in order; then watch; returns why it ended."""
-        now = self._loop.time()
+        now_s = self._loop.time()
         self._frames.clear()
         if self._on_advice is not None:
             self._frames.append(_SUBSCRIBE)
-        for frame, duplicate in self._in_flight.frames_again(now):
+        for frame, duplicate in self._in_flight.frames_again(now_s):
             self._frames.append(frame)
             self.counters.resent += duplicate
         self._connection = connection
@@ -309,12 +251,12 @@ class Publisher:
         """Ping a quiet broker; give up one that does not answer pings, or answers pings but not publishes."""
         if connection.lost.done() or connection.transport is None:
             return
-        now, settings = self._loop.time(), self._settings
-        if now - connection.received_s > settings.keep_alive_s:
+        now_s, settings = self._loop.time(), self._settings
+        if now_s - connection.received_s > settings.keep_alive_s:
             connection.fail(f"it was silent for {settings.keep_alive_s} s")
-        elif self._in_flight.waiting_s(now) > settings.acknowledge_timeout_s:
+        elif self._in_flight.waiting_s(now_s) > settings.acknowledge_timeout_s:
             connection.fail(f"it did not acknowledge for {settings.acknowledge_timeout_s:g} s")
-        elif now - connection.received_s > settings.keep_alive_s / 4 - 0.1:
+        elif now_s - connection.received_s > settings.keep_alive_s / 4 - 0.1:
             connection.transport.write(mqtt.PINGREQ)
 
     def _leave(self, connection: Connection) -> None:

@@ -6,7 +6,7 @@ from tidegate.experiments.gotin_runs import ADAPTIVE
 from tidegate.experiments.mean_intervals import grouped
 from tidegate.experiments.running import ReportRow
 from tidegate.experiments.tuning import ORACLE
-from tidegate.report.report import Check
+from tidegate.report.checks import Check
 
 PROCESSED_MIN = 0.97
 DELAY_S_MAX, DELAY_MAX_S_MAX = 0.5, 3.0

@@ -7,7 +7,8 @@ from tidegate.experiments import gotin_plots, gotin_runs
 from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.mean_intervals import grouped
 from tidegate.experiments.running import ReportRow
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 
 
 def run(progress: Progress, out: Path | None, quick: bool) -> Report:

@@ -9,7 +9,8 @@ from tidegate.experiments.gotin_runs import ADAPTIVE, QUICK_SEEDS
 from tidegate.experiments.mean_intervals import grouped, mean_interval
 from tidegate.experiments.running import Job, ReportRow, run_all
 from tidegate.experiments.tuning import ORACLE
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 from tidegate.sim.scenario import Scenario, Strategy
 
 VS_ORACLE_MIN = 0.93

@@ -15,7 +15,7 @@ from tidegate.experiments.mean_intervals import grouped
 from tidegate.experiments.running import ReportRow
 from tidegate.experiments.tuning import ORACLE
 from tidegate.report.palette import light
-from tidegate.report.report import show
+from tidegate.report.tables import show
 from tidegate.sim import page, plots
 
 # Okabe and Ito's colours, for categories, without those that are too light for text; ours has the accent.

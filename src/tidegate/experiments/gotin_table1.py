@@ -9,7 +9,8 @@ from tidegate.experiments.gotin_checks import adaptive_checks
 from tidegate.experiments.gotin_runs import COUPLED_ADAPTIVE, FIGURES
 from tidegate.experiments.mean_intervals import grouped
 from tidegate.experiments.running import ReportRow
-from tidegate.report.report import Check, Progress, Report
+from tidegate.report.checks import Check, Report
+from tidegate.report.progress import Progress
 
 DELAY_ORDER = ("autoscaling", "baseline", "coupled", "state-aware", "overload protection")
 PROCESSED_ORDER = ("baseline", "autoscaling", "overload protection", "coupled", "state-aware")

@@ -20,7 +20,8 @@ import msgspec
 from tidegate.experiments import gotin_case, hard_cases
 from tidegate.experiments.mean_intervals import grouped
 from tidegate.experiments.running import Job, ReportRow, run_all
-from tidegate.report.report import Progress, Report
+from tidegate.report.checks import Report
+from tidegate.report.progress import Progress
 from tidegate.sim.scenario import Scenario, Strategy
 
 BUDGET = 32

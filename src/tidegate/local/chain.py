@@ -4,7 +4,6 @@ The brokers are this process's own children; every other part is a ``tidegate`` 
 addresses in the installation file, so that a part can just as well be started by hand or on another machine.
 """
 
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from tidegate.bus.installation import save_installation
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
+from tidegate.local.waiting import answers
 from tidegate.machine.ports import HOST, free_port
 from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
 from tidegate.model.installation import Installation
@@ -146,13 +146,13 @@ class Chain:
     def ready(self) -> Iterator[str]:
         """The parts that serve, each once, as they become ready. Raises if one cannot start or takes too long."""
         waiting = dict.fromkeys(self.parts)
-        deadline = time.monotonic() + READY_S_MAX
+        deadline_s = time.monotonic() + READY_S_MAX
         while waiting:
             self.keep_parts()
             for name in [name for name in waiting if self._serves(name)]:
                 del waiting[name]
                 yield name
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline_s:
                 raise TidegateError(f"{', '.join(waiting)} did not become ready in {READY_S_MAX:.0f} s: see its log.")
             yield ""
             time.sleep(POLL_S)
@@ -167,8 +167,8 @@ class Chain:
             return said is not None and said.at > self._started_s and said.ready
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
-            return _answers(self.installation.gateway_mqtt)
-        return _answers(self.web_addresses[self._names("controller").index(name)])
+            return answers(self.installation.gateway_mqtt)
+        return answers(self.web_addresses[self._names("controller").index(name)])
 
     # -- running
 
@@ -197,11 +197,3 @@ class Chain:
             bus.close()
         self._buses.clear()
         self.brokers.stop()
-
-
-def _answers(address: tuple[str, int]) -> bool:
-    try:
-        with socket.create_connection(address, timeout=0.5):
-            return True
-    except OSError:
-        return False

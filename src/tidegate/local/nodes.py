@@ -12,7 +12,8 @@ from contextlib import suppress
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import SCALE
-from tidegate.local.parts import STOP_S_MAX, Part, Say
+from tidegate.local.parts import Part, Say
+from tidegate.local.process import STOP_S_MAX
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 from tidegate.model.scaling import Scale
 

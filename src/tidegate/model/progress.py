@@ -25,7 +25,7 @@ class WorkTotals(msgspec.Struct, frozen=True, kw_only=True):
     batches: int = 0
 
 
-class WorkAtLimit(msgspec.Struct, frozen=True, kw_only=True):
+class RowsAtLimit(msgspec.Struct, frozen=True, kw_only=True):
     """Rows and seconds of the batches that show what the node can do."""
 
     rows: int = 0
@@ -45,5 +45,5 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     query: dict[str, Any] = {}
     committed_at: float = 0.0  # when it committed last (Unix time), 0 where it has not
     totals: WorkTotals = WorkTotals()
-    limit: WorkAtLimit = WorkAtLimit()
+    limit: RowsAtLimit = RowsAtLimit()
     slices: dict[int, SliceProgress] = {}

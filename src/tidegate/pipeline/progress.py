@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from tidegate.model.progress import NodeProgress, SliceProgress, WorkAtLimit, WorkTotals
+from tidegate.model.progress import NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -152,7 +152,7 @@ class ProgressBoard:
                 query=self._query,
                 committed_at=self._committed_at_s,
                 totals=self._totals,
-                limit=WorkAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
+                limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
                 slices=dict(self._slices),
             )
 

@@ -27,7 +27,7 @@ FREE_BYTES_MIN = 512 * 1024**2
 GATE_BYTES = 1
 
 
-class DiskGuard:
+class NatsDiskGuard:
     """Call ``check`` every second or so, from one place. The gate's position is kept by the brokers alone."""
 
     def __init__(

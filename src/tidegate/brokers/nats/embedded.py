@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidegate.brokers.nats.disk_guard import DiskGuard
+from tidegate.brokers.nats.disk_guard import NatsDiskGuard
 from tidegate.brokers.nats.ingest import await_login, open_for_traffic
 from tidegate.brokers.nats.server_config import (
     CONTROL_USER,
@@ -147,9 +147,9 @@ class EmbeddedBrokers:
         """Where each broker keeps its data: what a disk guard watches."""
         return tuple(self._state / f"broker-{number + 1}" / "store" for number in range(self._settings.nodes))
 
-    def disk_guard(self) -> DiskGuard:
+    def disk_guard(self) -> NatsDiskGuard:
         assert self.installation is not None
-        return DiskGuard(
+        return NatsDiskGuard(
             Wire(self.installation.data_urls, name="tidegate-disk-guard"),
             self.installation.monitor_urls,
             self.store_directories,

@@ -11,7 +11,7 @@ from tidegate.gateway.shared.reasons import OTHER, PLACES
 from tidegate.gateway.shared.tally import Tally
 
 
-class Cell:
+class CounterCell:
     """One cell under a name."""
 
     def __init__(self, place: int) -> None:
@@ -50,11 +50,11 @@ class Counters:
     advised = Tallied()
     bytes_in = Tallied()
     bytes_out = Tallied()
-    held_total = Cell(layout.HELD_TOTAL)
-    connections = Cell(layout.CONNECTIONS)
-    held = Cell(layout.HELD)
-    admitting = Cell(layout.ADMITTING)
-    overload = Cell(layout.OVERLOAD)
+    held_total = CounterCell(layout.HELD_TOTAL)
+    connections = CounterCell(layout.CONNECTIONS)
+    held = CounterCell(layout.HELD)
+    admitting = CounterCell(layout.ADMITTING)
+    overload = CounterCell(layout.OVERLOAD)
 
     def tell(self) -> None:
         """What was tallied, for all processes to see."""

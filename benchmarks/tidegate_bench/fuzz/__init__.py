@@ -1,0 +1,1 @@
+"""``tidegate bench fuzz``: hostile bytes for everything that reads MQTT."""

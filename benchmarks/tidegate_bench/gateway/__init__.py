@@ -1,0 +1,1 @@
+"""``tidegate bench gateway``: what the gateway costs beside HAProxy."""

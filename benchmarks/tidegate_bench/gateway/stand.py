@@ -1,0 +1,194 @@
+"""Where the gateway benchmark runs: brokers, HAProxy and gateways side by side, one load at a time through one of them.
+
+Two brokers, because neither must be what is measured. Mosquitto takes one message per send with the least processor
+time, so the most is left for the proxies; it reads packet by packet, though, and stops at some 240,000 messages a
+second. For batches there is the embedded NATS server: on topics that no slice keeps it takes a million and more.
+
+A proxy that is timed has a processor of its own, and the load, the probes and the broker share another: otherwise the
+slowest percent would be the scheduler's. Where the throughput is measured, all may run everywhere.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.brokers.nats.embedded import EmbeddedBrokers
+from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.installation import save_installation
+from tidegate.machine.ports import HOST
+from tidegate.model.installation import Installation
+from tidegate_bench.rig import processes
+from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.children import Child
+from tidegate_bench.rig.percentiles import percentile
+from tidegate_bench.rig.servers import ServerProcess, Starter, starter
+
+SEED = 5
+# Of the probes: enough that thirty of them are slower than the 99th percentile.
+PROBES_PER_S = 500.0
+PROBE_CONNECTIONS = 20
+PACE_SLACK = 1.02
+
+
+class StandBroker(msgspec.Struct, frozen=True, kw_only=True):
+    """It takes what passes. ``state`` is an installation whose only broker it is, ``monitor`` its own counters."""
+
+    pid: int | None
+    address: tuple[str, int]
+    state: Path
+    monitor: str | None = None
+
+    def received(self) -> int:
+        """Messages that all clients together have published so far, by the broker's own count."""
+        assert self.monitor is not None
+        with urllib.request.urlopen(f"{self.monitor}/varz", timeout=10) as page:  # noqa: S310 - an own address
+            return int(json.load(page)["in_msgs"])
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How a load reaches a broker: through a proxy, or directly."""
+
+    through: str
+    broker: StandBroker
+    proxy: ServerProcess | None = None
+
+    def options(self, certificate: Path | None) -> dict[str, Any]:
+        if self.proxy is None:
+            port = self.broker.address[1]
+        else:
+            port = self.proxy.port if certificate is None else self.proxy.tls_port
+        believed = {} if certificate is None else {"authority": certificate}
+        return {"state": self.broker.state, "host": HOST, "port": port, **believed}
+
+
+class Stand:
+    """One directory with everything; use it as a context."""
+
+    def __init__(self, directory: Path, brokers: EmbeddedBrokers, starter: Starter) -> None:
+        self.directory = directory
+        self.starter = starter
+        self.certificate = Certificate.made(directory)
+        self._brokers = brokers
+
+    def nats(self) -> StandBroker:
+        installation = self._installation
+        broker = self._broker("nats", self._brokers.pids()[0], installation.mqtt_addresses[0])
+        return msgspec.structs.replace(broker, monitor=installation.monitor_urls[0])
+
+    @contextlib.contextmanager
+    def mosquitto(self) -> Iterator[StandBroker]:
+        with self.starter.mosquitto() as server:
+            yield self._broker("mosquitto", server.pid, server.address)
+
+    @contextlib.contextmanager
+    def ways(self, broker: StandBroker, settings: Mapping[str, Any], *, tls: bool = False) -> Iterator[list[Way]]:
+        """Direct, through HAProxy and through a gateway; both proxies run all the while, and only one has work."""
+        certificate = self.certificate if tls else None
+        with (
+            self.starter.haproxy(broker.address, self.certificate) as haproxy,
+            self.starter.gateway(broker.state, settings, certificate) as gateway,
+        ):
+            yield [
+                Way(through="direct", broker=broker),
+                Way(through=haproxy.name, broker=broker, proxy=haproxy),
+                Way(through=gateway.name, broker=broker, proxy=gateway),
+            ]
+
+    @property
+    def _installation(self) -> Installation:
+        installation = self._brokers.installation
+        assert installation is not None
+        return installation
+
+    def _broker(self, name: str, pid: int | None, address: tuple[str, int]) -> StandBroker:
+        state = self.directory / name
+        state.mkdir(exist_ok=True)
+        save_installation(msgspec.structs.replace(self._installation, mqtt_addresses=(address,)), state)
+        return StandBroker(pid=pid, address=address, state=state)
+
+
+@contextlib.contextmanager
+def stand(out: Path | None) -> Iterator[Stand]:
+    with contextlib.ExitStack() as opened:
+        directory = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-bench-")))
+        brokers = opened.enter_context(EmbeddedBrokers(directory / "brokers", BrokerSettings(nodes=1)))
+        yield Stand(directory.absolute(), brokers, opened.enter_context(starter(directory.absolute())))
+
+
+def paced(way: Way, *, rate_per_s: float, seconds: float, connections: int, certificate: Path | None) -> dict[str, Any]:
+    """One publish per send, and what each cost the proxy; beside it the probes, and how long their answers took."""
+    options = {**way.options(certificate), "seconds": seconds}
+    with (
+        Child("gateway.load", "paced", connections=connections, rate=rate_per_s, **options) as load,
+        Child("gateway.load", "probe", connections=PROBE_CONNECTIONS, rate=PROBES_PER_S, seed=SEED, **options) as probe,
+    ):
+        cipher = load.answer()["cipher"]
+        probe.answer()
+        _apart(way, load, probe)
+        before = _cpu_s(way, load)
+        load.tell("go")
+        probe.tell("go")
+        sent, probed = load.answer(), probe.answer()
+        used = {name: round(value - before[name], 3) for name, value in _cpu_s(way, load).items()}
+    messages = sent["messages"] + probed["messages"]
+    took_ms = sorted(probed["took_ms"])
+    return {
+        "through": way.through,
+        "rate_per_s": rate_per_s,
+        "connections": connections,
+        "messages": messages,
+        "kept_pace": bool(sent["sending_s"] <= PACE_SLACK * seconds and not probed["unanswered"]),
+        "late_ms_max": round(sent["late_ms_max"], 2),
+        **used,
+        "cpu_us_per_message": round(used["proxy_cpu_s"] / messages * 1e6, 3),
+        "ack_ms_p50": percentile(took_ms, 50),
+        "ack_ms_p99": percentile(took_ms, 99),
+        **({"cipher": cipher} if cipher else {}),
+    }
+
+
+def batched(way: Way, *, seconds: float, connections: int) -> dict[str, Any]:
+    """Many publishes per send, as fast as they go; the clock stops when the broker has all of them."""
+    with Child("gateway.load", "batched", connections=connections, seconds=seconds, **way.options(None)) as load:
+        load.answer()
+        before, received = _cpu_s(way, load), way.broker.received()
+        load.tell("go")
+        sent = load.answer()
+        arrived = way.broker.received() - received
+        used = {name: round(value - before[name], 3) for name, value in _cpu_s(way, load).items()}
+    return {
+        "through": way.through,
+        "connections": connections,
+        "messages": sent["messages"],
+        "arrived": arrived,
+        "seconds": round(sent["seconds"], 3),
+        "messages_per_s": round(arrived / sent["seconds"]),
+        **used,
+        "cpu_us_per_message": round(used["proxy_cpu_s"] / arrived * 1e6, 3),
+    }
+
+
+def _cpu_s(way: Way, load: Child) -> dict[str, float]:
+    return {
+        "proxy_cpu_s": processes.cpu_s(way.proxy.pid) if way.proxy is not None else 0.0,
+        "load_cpu_s": processes.cpu_s(load.pid),
+        "broker_cpu_s": processes.cpu_s(way.broker.pid),
+    }
+
+
+def _apart(way: Way, *loads: Child) -> None:
+    """The proxy on the first processor, everything else on the second, where there are two."""
+    available = sorted(os.sched_getaffinity(0))
+    if len(available) < 2:
+        return
+    if way.proxy is not None:
+        processes.pin(way.proxy.pid, {available[0]})
+    for pid in (way.broker.pid, *(load.pid for load in loads)):
+        processes.pin(pid, {available[1]})

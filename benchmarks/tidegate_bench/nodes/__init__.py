@@ -1,0 +1,1 @@
+"""Processing nodes that are moved, killed and frozen: ``moves`` and ``crashes``."""

@@ -1,0 +1,1 @@
+"""``tidegate bench pipeline``: from the log into the tables."""

@@ -1,0 +1,66 @@
+"""What a process and everything that it started take of the machine, and on which of its processors they run."""
+
+import contextlib
+import os
+import resource
+from pathlib import Path
+
+import psutil
+
+from tidegate.model.errors import TidegateError
+
+Pid = int | None
+
+
+def family(pid: Pid) -> list[psutil.Process]:
+    """The process and all that it started. A process that has ended has no family: what is measured is then void."""
+    if pid is None:
+        raise TidegateError("A process ended during the benchmark: its log says why.")
+    try:
+        parent = psutil.Process(pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        raise TidegateError(f"Process {pid} ended during the benchmark: its log says why.") from None
+
+
+def cpu_s(pid: Pid) -> float:
+    """Processor time of all its processes and threads so far."""
+    return sum(sum(member.cpu_times()[:2]) for member in family(pid))
+
+
+def rss_bytes(pid: Pid) -> int:
+    """Resident memory of all its processes."""
+    total = 0
+    for member in family(pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += int(member.memory_info().rss)
+    return total
+
+
+def pin(pid: Pid, processors: set[int]) -> None:
+    """Keep all its threads on these processors. The kernel asks thread by thread; new ones follow those they are of."""
+    for member in family(pid):
+        for thread in member.threads():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread.id, processors)
+
+
+def forget_peak(pid: Pid) -> None:
+    """From now on the kernel notes anew how much memory each of them held at most."""
+    for member in family(pid):
+        Path(f"/proc/{member.pid}/clear_refs").write_text("5")
+
+
+def peak_rss_bytes(pid: Pid) -> int:
+    """The most that each of them held since then, added up: at least what they held together at any one moment."""
+    peaks = []
+    for member in family(pid):
+        status = Path(f"/proc/{member.pid}/status").read_text().splitlines()
+        peaks += [int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:")]
+    return sum(peaks)
+
+
+def allow_open_files() -> None:
+    """As many as may be, for this process and for what it starts: each client takes two open files of a proxy."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,1 @@
+"""``tidegate bench storm``: every client connects again at once."""
