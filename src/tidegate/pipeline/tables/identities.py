@@ -35,7 +35,7 @@ class Run(NamedTuple):
     high: int
 
 
-class Comparison(NamedTuple):
+class Recognised(NamedTuple):
     """What of a run is known already, and what must be looked up because it is forgotten."""
 
     known: list[Run]
@@ -95,7 +95,7 @@ class KnownIdentities:
         self._devices: dict[str, dict[int, _Track]] = {}
         self._forgotten_boot: dict[str, int] = {}
 
-    def add(self, run: Run) -> Comparison:
+    def add(self, run: Run) -> Recognised:
         """Remember a run; say which parts of it were there before and which cannot be told."""
         boots = self._devices.setdefault(run.device, {})
         track = boots.get(run.boot)
@@ -111,7 +111,7 @@ class KnownIdentities:
         elif run.low <= track.floor:
             doubtful.append(Run(run.device, run.boot, run.low, min(run.high, track.floor)))
         known = [Run(run.device, run.boot, low, high) for low, high in track.add(run.low, run.high)]
-        return Comparison(known, doubtful)
+        return Recognised(known, doubtful)
 
     def _forget_oldest(self, device: str, boots: dict[int, _Track], current: int) -> None:
         oldest = min(boot for boot in boots if boot != current)
