@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from tidegate.brokers.opening import open_brokers
+from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE
@@ -47,15 +48,23 @@ class Sensors:
         self._alarms = []
         last = self._last
         nodes = self._tried(self._read_nodes, "What the tables have committed")
-        backlog = self._tried(self._measure, "What waits in the brokers") if nodes is not None else None
+        log = self._brokers.log
+        backlog = None
+        if log is not None and nodes is not None:
+            backlog = self._tried(lambda: self._measure(log), "What waits in the brokers")
         wanted = self._tried(self._read_wanted, "How many processing nodes are wanted") if nodes is not None else None
         nodes = last.nodes if nodes is None else without_stopped(nodes, wanted or 0)
         gateways = self._tried(self._read_gateways, "How many devices are connected")
+        counted = last
+        if backlog is not None:
+            counted = self._counted(backlog, nodes)
+        elif log is None and gateways is not None:
+            counted = _handed_over(gateways)
         gateways = last.gateways if gateways is None else gateways
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
-            last if backlog is None else self._counted(backlog, nodes),
+            counted,
             devices=sum(gateway.connections for gateway in gateways),
             gateways=gateways,
             brokers=brokers,
@@ -93,7 +102,8 @@ class Sensors:
             self._raise_offsets({number: one.committed for number, one in found[name].slices.items()})
         names = remembered(alive, {name: progress.at for name, progress in found.items()}, time.time())
         nodes = tuple(_node(name, found[name], slices.get(name)) for name in names)
-        self._judge([node for node in nodes if node.alive])
+        if self._brokers.log is not None:
+            self._judge([node for node in nodes if node.alive])
         return nodes
 
     def _read_wanted(self) -> int:
@@ -116,10 +126,7 @@ class Sensors:
 
     # -- queue and gateways
 
-    def _measure(self) -> Backlog:
-        log = self._brokers.log
-        if log is None:
-            raise TidegateError("the brokers keep no log, so what waits in them cannot be seen.")
+    def _measure(self, log: SlicedLog) -> Backlog:
         backlog = log.backlog(self._offsets)
         self._alarms += backlog.alarms
         return backlog
@@ -145,6 +152,12 @@ class Sensors:
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         return tuple(self._bus.all(GATEWAYS).values())
+
+
+def _handed_over(gateways: tuple[GatewayState, ...]) -> Observation:
+    """Of brokers without a log: what gateways handed over is done, as far as anybody can see."""
+    messages = sum(gateway.acknowledged for gateway in gateways)
+    return Observation(at_s=time.time(), arrived=messages, committed=messages, head_age_s=0.0, devices=0)
 
 
 def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> NodeState:
