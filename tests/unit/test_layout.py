@@ -71,3 +71,9 @@ def test_a_module_belongs_to_the_folder_below_the_root() -> None:
     assert folder_below("tidegate", "tidegate.gateway.shared.row") == "gateway"
     assert folder_below("tidegate", "tidegate") is None
     assert folder_below("tidegate", "tidegate_bench.rig") is None
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    listed = set(re.findall(r"^\| \[[\w-]+\]\(([\w-]+\.md)\) \|", index, re.MULTILINE))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
