@@ -4,6 +4,7 @@ A test that needs *some* running system takes these and keeps apart by its own d
 kills, fills or configures a broker starts its own.
 """
 
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from tidegate.model.installation import Installation
 from tidegate_bench.rig import Rig
 
 GONE_S_MAX = 30.0
+DISK_BYTES = 256 * 1024**2
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -74,9 +76,29 @@ def running(shared_gateway: Running, installation: Installation) -> Iterator[Run
 
 
 @pytest.fixture(scope="session")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the rig lives. Its tables have a disk of their own, where that may be mounted: a test fills it."""
+    state = tmp_path_factory.mktemp("rig")
+    tables = state / "tables"
+    tables.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(tables)]
+    mounted = subprocess.run(mounting, capture_output=True, check=False).returncode == 0
+    yield state
+    if mounted:
+        subprocess.run(["umount", "--lazy", str(tables)], check=True)
+
+
+@pytest.fixture
+def small_disk(rig_state: Path) -> Path:
+    if not (rig_state / "tables").is_mount():
+        pytest.skip("left out: mounting a small disk needs root")
+    return rig_state / "tables"
+
+
+@pytest.fixture(scope="session")
+def rig(rig_state: Path) -> Iterator[Rig]:
     """An installation of its own with two processing nodes."""
-    with Rig(BrokerSettings(slices=4), tmp_path_factory.mktemp("rig")) as running:
+    with Rig(BrokerSettings(slices=4), rig_state) as running:
         for name in NODES:
             running.start_node(name, **SETTINGS)
         for name in NODES:
@@ -87,3 +109,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 def _lives(rig: Rig, name: str) -> bool:
     return name in rig.assignments.alive()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with the rig come last, one after the other: no other test has to share the machine with its Spark."""
+    items.sort(key=lambda item: "rig" in getattr(item, "fixturenames", ()))

@@ -6,23 +6,21 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from paho.mqtt import client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from support.bus import ControlBus
+from support.clients import publish_all
+from support.log import Log
+from support.processes import TIDEGATE
+from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.nats.ingest import last_sequences
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.audit import AuditLog
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.leader import LEADER_KEY, LeaderLease
-from tidegate.bus.wire import Wire
 from tidegate.cli import explain as commands
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
@@ -45,10 +43,9 @@ class Site:
     def __init__(self, brokers: EmbeddedBrokers, state: Path) -> None:
         assert brokers.installation is not None
         self.brokers, self.state, self.here = brokers, state, brokers.installation
-        self.control = Wire(self.here.control_urls)
-        self.data = Wire(self.here.data_urls)
-        self.knowledge = Knowledge(self.control)
-        self.audit = AuditLog(self.control)
+        self.bus = ControlBus(self.here)
+        self.log = Log(self.here)
+        self.knowledge, self.audit = self.bus.knowledge, self.bus.audit
         gateway = GatewayState(
             name="g", address="127.0.0.1:1", measured_at_s=0, connections=40, publishes=0, acknowledged=0, advised=0
         )
@@ -57,15 +54,8 @@ class Site:
         self.commit({})
 
     def publish(self, count: int) -> None:
-        client = paho.Client(CallbackAPIVersion.VERSION2, "devices")
-        client.username_pw_set(self.here.mqtt_user, self.here.mqtt_password)
-        client.connect(*self.here.mqtt_addresses[0])
-        client.loop_start()
-        sent = [client.publish(f"telemetry/d{number % 7}", b'{"value": 1}', qos=1) for number in range(count)]
-        for one in sent:
-            one.wait_for_publish(20)
-        client.disconnect()
-        client.loop_stop()
+        readings = ((f"telemetry/d{number % 7}", b'{"value": 1}') for number in range(count))
+        publish_all(self.here, "devices", readings)
 
     def commit(self, offsets: dict[int, int]) -> None:
         slices = {number: {"committed": committed, "rows": committed} for number, committed in offsets.items()}
@@ -73,11 +63,10 @@ class Site:
         self.knowledge.put("progress.paper", json.dumps(document).encode())
 
     def commit_all(self) -> None:
-        self.commit(last_sequences(self.data, range(SLICES)))
+        self.commit(self.log.ends())
 
     def advice(self) -> Advice | None:
-        entry = self.knowledge.get(ADVICE_KEY)
-        return msgspec.json.decode(entry.value, type=Advice) if entry else None
+        return self.bus.read(ADVICE_KEY, Advice)
 
     def leader(self) -> str | None:
         entry = self.knowledge.get(LEADER_KEY)
@@ -89,8 +78,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with EmbeddedBrokers(tmp_path / "state", BrokerSettings(nodes=1, slices=SLICES)) as brokers:
         running = Site(brokers, tmp_path / "state")
         yield running
-        running.control.close()
-        running.data.close()
+        running.bus.close()
+        running.log.close()
 
 
 @contextlib.asynccontextmanager
@@ -104,35 +93,19 @@ async def controlling(here: Installation, **settings):
         await asyncio.wait_for(task, 20)
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        await asyncio.sleep(0.05)
-
-
-def await_(condition: Callable[[], object], timeout_s: float = 20.0) -> float:
-    """How long it took."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() < started + timeout_s, "the condition did not come true in time"
-        time.sleep(0.02)
-    return time.monotonic() - started
-
-
 def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     async def scenario() -> Controller:
         async with controlling(site.here) as controller:
-            await until(lambda: controller.view().now)
+            await until_async(lambda: controller.view().now)
             await asyncio.to_thread(site.publish, 300)
-            await until(lambda: (advice := site.advice()) and advice.interval_s > 0)
+            await until_async(lambda: (advice := site.advice()) and advice.interval_s > 0)
             held = controller.view()
             assert held.leader == "controller-1"
-            await until(lambda: controller.view().now.interval_s > 0)
+            await until_async(lambda: controller.view().now.interval_s > 0)
             assert controller.view().now.devices == 40
             site.commit_all()
-            await until(lambda: (advice := site.advice()) and advice.interval_s == 0)
-            await until(lambda: controller.view().now.phase == "idle")
+            await until_async(lambda: (advice := site.advice()) and advice.interval_s == 0)
+            await until_async(lambda: controller.view().now.phase == "idle")
         return controller
 
     controller = asyncio.run(scenario())
@@ -147,7 +120,8 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     assert view.decisions[-len(decisions) :] == tuple(decisions)
     assert [node.name for node in view.chain.nodes] == ["paper"]
     assert view.chain.brokers[0].healthy
-    routes = msgspec.json.decode(site.knowledge.get(ROUTES_KEY).value, type=Routes)
+    routes = site.bus.read(ROUTES_KEY, Routes)
+    assert routes is not None
     assert (routes.brokers[0].host, routes.brokers[0].port) == site.here.mqtt_addresses[0]
     assert site.here.mqtt_password not in msgspec.json.encode(site.audit.last(50)).decode()
     assert site.leader() is None, "a controller that stops in good order lets the next one lead at once"
@@ -158,16 +132,16 @@ def test_modes_are_obeyed_and_explained(site: Site, capsys: pytest.CaptureFixtur
         async with controlling(site.here) as controller:
             await controller.set_mode(Mode(send_rate="shadow"))
             await asyncio.to_thread(site.publish, 200)
-            await until(lambda: any(not decision.acted for decision in site.audit.last(50)))
+            await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
             assert site.advice() is None
             commands.freeze(site.state)
-            await until(lambda: controller.view().mode.frozen)
+            await until_async(lambda: controller.view().mode.frozen)
             count = site.audit.last_sequence()
             await controller.set_mode(Mode(frozen=True))
             await asyncio.sleep(0.6)
             assert (site.advice(), site.audit.last_sequence()) == (None, count)
             commands.release(site.state)
-            await until(site.advice)
+            await until_async(site.advice)
 
     asyncio.run(scenario())
     commands.explain(site.state, last=50)
@@ -183,23 +157,20 @@ def test_a_follower_shows_what_the_leader_does_and_takes_over_at_once(site: Site
     async def scenario() -> None:
         async with controlling(site.here, name="second") as second:
             async with controlling(site.here, name="first") as first:
-                await until(lambda: first.view().now and second.view().now)
+                await until_async(lambda: first.view().now and second.view().now)
                 leader, follower = (first, second) if site.leader() == "first" else (second, first)
                 await asyncio.to_thread(site.publish, 200)
-                await until(lambda: follower.view().now.interval_s > 0)
+                await until_async(lambda: follower.view().now.interval_s > 0)
                 shown = follower.view()
                 assert shown.leader == leader.view().controller != shown.controller
                 assert shown.now.phase == "protect"
-                await until(lambda: {one.action.kind for one in follower.view().decisions} == {"route", "advise"})
+                await until_async(lambda: {one.action.kind for one in follower.view().decisions} == {"route", "advise"})
                 assert follower.view().decisions == site.audit.last(50)
-            await until(lambda: second.view().leader == "second")
+            await until_async(lambda: second.view().leader == "second")
             revision = site.knowledge.get(ADVICE_KEY).revision
-            await until(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
+            await until_async(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
 
     asyncio.run(scenario())
-
-
-TIDEGATE = [sys.executable, "-m", "tidegate.cli.main"]
 
 
 @contextlib.contextmanager
@@ -221,10 +192,10 @@ def test_a_killed_leader_is_followed_by_the_other(site: Site) -> None:
     lease_s = ControllerSettings().lease_s
     site.publish(200)
     with process(site, "one") as one:
-        await_(lambda: (advice := site.advice()) and advice.interval_s > 0)
+        until(lambda: (advice := site.advice()) and advice.interval_s > 0)
         with process(site, "two") as two:
             log = site.state / "two.log"
-            await_(lambda: "Controller two is ready." in log.read_text())
+            until(lambda: "Controller two is ready." in log.read_text())
             time.sleep(0.5)
             assert site.leader() == "one"
             assert "leads" not in log.read_text()
@@ -233,10 +204,10 @@ def test_a_killed_leader_is_followed_by_the_other(site: Site) -> None:
             decided = site.audit.last_sequence()
             one.send_signal(signal.SIGKILL)
             one.wait()
-            taken_s = await_(lambda: site.leader() == "two")
+            taken_s = until(lambda: site.leader() == "two")
             assert taken_s < lease_s + 1, f"took {taken_s:.1f} s"
             revision = site.knowledge.get(ADVICE_KEY).revision
-            await_(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
+            until(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
             state = json.loads(site.knowledge.get("policy.send_rate").value)
             assert state["policy"]["phase"] == "protect"
             assert state["given"]["decided_at_s"] == json.loads(before.value)["given"]["decided_at_s"]
@@ -256,9 +227,7 @@ def test_a_leader_stops_acting_before_its_lease_can_have_run_out(site: Site) -> 
     assert first.keep()
     assert not second.keep()
     assert (second.leader, second.may_act) == ("first", False)
-    deadline = time.monotonic() + 10
-    while not second.keep():
-        assert time.monotonic() < deadline
+    until(second.keep, 10, every_s=0)
     assert not first.may_act
     assert not first.keep()
     first.end()
@@ -269,25 +238,25 @@ def test_a_leader_stops_acting_before_its_lease_can_have_run_out(site: Site) -> 
 
 def test_a_leader_whose_bus_hangs_stops_acting(site: Site) -> None:
     control_pid = site.brokers.pids()[-1]
-    with Wire(site.here.control_urls, timeout_s=0.3) as wire:
-        lease = LeaderLease(Knowledge(wire), "first", 2.0)
+    with ControlBus(site.here, timeout_s=0.3) as bus:
+        lease = LeaderLease(bus.knowledge, "first", 2.0)
         assert lease.keep()
         os.kill(control_pid, signal.SIGSTOP)
         try:
             with pytest.raises(BrokerUnavailableError):
                 lease.keep()
-            await_(lambda: not lease.may_act)
+            until(lambda: not lease.may_act)
         finally:
             os.kill(control_pid, signal.SIGCONT)
         # The renewal may have been stored after all, or the lease may have run out: both end well.
-        await_(lease.keep)
+        until(lease.keep)
         assert lease.may_act
 
 
 def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
     site.publish(20)
     sensors = Sensors(site.here, name="test", timeout_s=0.5)
-    await_(lambda: sensors.observe(()).arrived >= 20)
+    until(lambda: sensors.observe(()).arrived >= 20)
     before = sensors.observe(())
     assert (before.waiting, before.devices) == (20, 40)
     site.brokers.kill_node(0)
@@ -299,7 +268,7 @@ def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
 
 def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:
     site.publish(20)
-    await_(lambda: sum(last_sequences(site.data, range(SLICES)).values()) == 20)
+    until(lambda: site.log.count() == 20)
     first = Sensors(site.here, name="first")
     assert first.observe(()).waiting == 20
     assert any("No processing node has committed anything yet" in alarm for alarm in first.observe(()).alarms)

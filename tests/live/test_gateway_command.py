@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support import bus
+from support.bus import ControlBus
 from support.clients import CONNACK, is_closed, received
 from support.gateways import Running
 from support.processes import GATEWAY
@@ -35,13 +35,13 @@ def test_the_command_says_where_it_is_reports_and_ends_in_order(installation: In
         assert line.startswith("Gateway by-command is ready at 127.0.0.1:"), line
         port = int(line.split(" ")[5].split(":")[1])
         with (
-            bus.knowledge_of(installation) as knowledge,
+            ControlBus(installation) as bus,
             socket.create_connection(("127.0.0.1", port), 10) as device,
         ):
             device.sendall(encode_connect("d", user=installation.mqtt_user, password=installation.mqtt_password))
             assert received(device, 4) == CONNACK
 
-            until(lambda: bus.gateway_state(knowledge, "by-command").connections == 1)
+            until(lambda: bus.gateway("by-command").connections == 1)
             begun = time.monotonic()
             process.send_signal(signal.SIGTERM)
             assert is_closed(device)

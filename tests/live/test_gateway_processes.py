@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import bus
+from support.bus import ControlBus
 from support.clients import CONNACK, is_closed, received
 from support.processes import GATEWAY
 from support.waiting import until
@@ -30,8 +30,7 @@ class Started:
     def __init__(self, installation: Installation, state: Path, name: str) -> None:
         self.name = name
         self._here = installation
-        self._opened = contextlib.ExitStack()
-        self._knowledge = self._opened.enter_context(bus.knowledge_of(installation))
+        self._bus = ControlBus(installation)
         config = state / "settings.toml"
         config.write_text(f"[gateway]\ndrain_s = {DRAIN_S}\n")
         options = ["--name", name, "--state", str(state), "--config", str(config), "--processes", "2"]
@@ -49,7 +48,7 @@ class Started:
         until(lambda: len(self.state.processes) == 2)
 
     def close(self) -> None:
-        self._opened.close()
+        self._bus.close()
         self.process.kill()
         self.process.wait()
         if self._hearing.is_alive():
@@ -58,7 +57,7 @@ class Started:
 
     @property
     def state(self) -> GatewayState:
-        return bus.gateway_state(self._knowledge, self.name)
+        return self._bus.gateway(self.name)
 
     @property
     def pids(self) -> set[int]:

@@ -8,14 +8,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from support.bus import ControlBus
 
 import tidegate.brokers.nats.fetch as fetching
 import tidegate.pipeline.sources.slices as jetstream
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.assignments import Assignments
-from tidegate.bus.knowledge import Knowledge
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
@@ -108,9 +107,8 @@ def test_what_the_log_does_not_have_yet_is_waited_for_and_then_an_error(
 def reader(here: Installation, tmp_path: Path) -> Iterator[JetStreamReader]:
     fresh = msgspec.structs.replace(here, tables=str(tmp_path / "tables"))
     fresh.save(tmp_path)
-    with Wire(here.control_urls) as control:
-        assignments = Assignments(Knowledge(control), SLICES)
-        assignments.change(lambda before: before.vacate("other").adopt(["reader"])[0])
+    with ControlBus(here) as bus:
+        bus.assignments.change(lambda before: before.vacate("other").adopt(["reader"])[0])
     reading = JetStreamReader({"state": str(tmp_path), "node": "reader", "partitions": "2"})
     yield reading
     reading.stop()
@@ -158,8 +156,8 @@ def test_available_now_ends_where_the_log_was(reader: JetStreamReader, here: Ins
 
 def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamReader, here: Installation) -> None:
     start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
-    with Wire(here.control_urls) as control:
-        assignments = Assignments(Knowledge(control), SLICES)
+    with ControlBus(here) as bus:
+        assignments = bus.assignments
         revision = assignments.renew_lease("other", "x", None, 5)
         assert revision is not None
         assert assignments.move(1, "other") is None

@@ -2,26 +2,21 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from support.bus import ControlBus
+from support.waiting import until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.knowledge import Entry, Knowledge
 from tidegate.bus.watching import Watcher
-from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 
 pytestmark = pytest.mark.live
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 @contextlib.asynccontextmanager
@@ -37,50 +32,42 @@ async def watching(installation: Installation, heard: list[tuple[str, bytes | No
         await watcher.stop()
 
 
-async def follow(installation: Installation, knowledge: Knowledge, control: "Bus") -> None:
+async def follow(installation: Installation, knowledge: Knowledge, brokers: EmbeddedBrokers) -> None:
     heard: list[tuple[str, bytes | None, int]] = []
     async with watching(installation, heard) as watcher:
         assert await watcher.first_read(10)
         assert heard == [("one", None, 0), ("two", None, 0)]
         first = await watcher.put("one", b"1")
-        await until(lambda: heard[2:] == [("one", b"1", first)])
+        await until_async(lambda: heard[2:] == [("one", b"1", first)])
         assert knowledge.put("one", b"forged", revision=first + 7) is None
         await asyncio.sleep(0.2)
         assert len(heard) == 3, "a write that lost its compare-and-set is no change"
         second = knowledge.put("one", b"1")
         assert second is not None
-        await until(lambda: heard[3:] == [("one", b"1", second)])
+        await until_async(lambda: heard[3:] == [("one", b"1", second)])
         assert await watcher.get("one") == Entry(b"1", second)
         leased = await watcher.put("two", b"lease", lease_s=1)
-        await until(lambda: heard[4:] == [("two", b"lease", leased), ("two", None, 0)])
+        await until_async(lambda: heard[4:] == [("two", b"lease", leased), ("two", None, 0)])
         knowledge.delete("one")
-        await until(lambda: heard[-1] == ("one", None, 0))
+        await until_async(lambda: heard[-1] == ("one", None, 0))
 
-        control.kill()
+        brokers.kill_control()
         before = len(heard)
-        await until(lambda: not watcher.connected)
+        await until_async(lambda: not watcher.connected)
         with pytest.raises(BrokerUnavailableError, match="control bus is away"):
             await watcher.put("one", b"2")
         assert len(heard) == before, "what is known stays known"
-        control.start()
-        await until(lambda: watcher.connected)
+        brokers.start_control()
+        await until_async(lambda: watcher.connected)
         third = await watcher.put("one", b"3")
-        await until(lambda: heard[before:] == [("one", b"3", third)])
-
-
-class Bus:
-    """The control bus's own process, to be taken away and given back."""
-
-    def __init__(self, brokers: EmbeddedBrokers) -> None:
-        assert brokers._control is not None
-        self.kill, self.start = brokers._control.kill, brokers._control.start
+        await until_async(lambda: heard[before:] == [("one", b"3", third)])
 
 
 def test_a_watcher_hears_every_change_and_survives_the_bus(tmp_path: Path) -> None:
     with EmbeddedBrokers(tmp_path, BrokerSettings(nodes=1, slices=1)) as brokers:
         assert brokers.installation is not None
-        with Wire(brokers.installation.control_urls) as wire:
-            asyncio.run(follow(brokers.installation, Knowledge(wire), Bus(brokers)))
+        with ControlBus(brokers.installation) as bus:
+            asyncio.run(follow(brokers.installation, bus.knowledge, brokers))
 
 
 def test_a_watcher_waits_for_a_bus_that_is_not_there_yet() -> None:

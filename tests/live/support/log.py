@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.brokers.nats.ingest import last_sequences, slice_stream
+from tidegate.brokers.nats.ingest import last_sequences, open_for_traffic, slice_stream
 from tidegate.bus.jetstream import ask, ask_all
 from tidegate.bus.wire import Wire
 from tidegate.model.installation import Installation
@@ -18,6 +18,7 @@ class Log:
     """A look through a connection of its own, or through one that the test has anyway."""
 
     def __init__(self, here: Installation, wire: Wire | None = None) -> None:
+        self._here = here
         self._slices = range(here.slices)
         self.wire = wire or Wire(here.data_urls)
 
@@ -29,6 +30,9 @@ class Log:
 
     def close(self) -> None:
         self.wire.close()
+
+    def open_for_traffic(self) -> None:
+        open_for_traffic(self.wire, self._here)
 
     def ends(self) -> dict[int, int]:
         """The last sequence of each slice."""

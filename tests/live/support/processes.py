@@ -29,6 +29,13 @@ def tidegate(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     )
 
 
+def said(*arguments: str) -> str:
+    """What a command that ends well prints."""
+    done = tidegate(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def family(pid: int) -> list[psutil.Process]:
     """A process and all that it started."""
     parent = psutil.Process(pid)
