@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.processes import tidegate
-from support.rigs import NODES, fleet
+from support.rigs import NODES, fleet, spread
 
 from tidegate_bench.rig import Rig
 
@@ -63,6 +63,7 @@ def test_a_move_that_cannot_be(state: Path) -> None:
 
 def test_a_full_disk_stops_nothing_for_good(rig: Rig, small_disk: Path) -> None:
     sentence = f"The disk of {small_disk} is full: free some space; the readings wait in the log meanwhile."
+    spread(rig)
     with filled(small_disk):
         running = fleet(rig, "full", seconds=3, rate=300)
         for name in NODES:
