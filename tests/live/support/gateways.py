@@ -69,7 +69,7 @@ class Running:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(10)
-        assert not self._thread.is_alive()
+        assert not self._thread.is_alive(), f"the gateway does not stop: {asyncio.all_tasks(self._loop)}"
         self.assert_no_faults()
 
     def assert_no_faults(self) -> None:
