@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo quick test lint bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with e
 
 demo: setup ## the whole system, flooded without and with protection, and the verdict
 	@$(BIN)/tidegate demo
+
+quick: setup ## tests without brokers, Spark and browser: a minute
+	$(BIN)/python -m pytest tests/unit tests/properties tests/scenarios $(PYTEST_ARGS)
 
 test: lint ## lint and all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

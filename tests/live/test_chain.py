@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,9 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.support.wait import WebDriverWait
+from support.bus import ControlBus
+from support.processes import DEVICE_FLEET
+from support.waiting import until
 
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
@@ -19,7 +21,7 @@ from tidegate.model.view import View
 from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
-FLEET = [sys.executable, "-m", "tidegate.cli.main", "fleet", "--progress-json", "--seconds", "150"]
+FLEET = [*DEVICE_FLEET, "--progress-json", "--seconds", "150"]
 DEVICES = 30
 DEFAULT_S = 0.5
 # Whatever a policy's first cut is, a held device sends noticeably less often than by default.
@@ -74,11 +76,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for _ in chain.ready():
             pass
         running = Site(chain)
-        yield running
-        running.fleet.kill()
-        running.fleet.wait()
-        assert running.fleet.stdout is not None
-        running.fleet.stdout.close()
+        try:
+            yield running
+        finally:
+            running.fleet.kill()
+            running.fleet.communicate()
 
 
 def test_the_dashboard_of_a_running_chain_moves(site: Site, browser: webdriver.Chrome) -> None:
@@ -112,15 +114,17 @@ def test_switched_off_devices_return_at_once_and_switched_on_they_are_held_again
     site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=20)
 
 
+def test_the_catalogue_names_all_that_is_on_the_bus_of_an_overloaded_chain(site: Site) -> None:
+    with ControlBus(site.chain.installation) as bus:
+        assert {"advice", "mode", "leader", "gateways", "policy.send_rate", "routes"} <= bus.documents()
+
+
 def test_when_the_leader_is_killed_the_other_leads_and_devices_stay_held(site: Site) -> None:
     before = site.view().leader
     assert before is not None
     site.chain.parts[before].kill()
-    began_s = time.monotonic()
-    while (now := site.view().leader) in (before, None):
-        assert time.monotonic() - began_s < 20
-        time.sleep(0.1)
-    assert now in site.chain.parts
+    until(lambda: site.view().leader not in (before, None), every_s=0.1)
+    assert site.view().leader in site.chain.parts
     site.until_interval(lambda interval_s: interval_s > HELD_S, within_s=LIFETIME_S + 10)
 
 

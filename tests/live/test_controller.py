@@ -6,33 +6,33 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from paho.mqtt import client as paho
-from paho.mqtt.enums import CallbackAPIVersion
-from tidegate.bus.knowledge import Knowledge
-from tidegate.bus.leader import LEADER_KEY, LeaderLease
+from support.bus import ControlBus
+from support.clients import publish_all
+from support.log import Log
+from support.processes import TIDEGATE
+from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.nats.ingest import last_sequences
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.audit import AuditLog
-from tidegate.bus.wire import Wire
+from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, Holder
+from tidegate.bus.leases import LeaderLease
 from tidegate.cli import explain as commands
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
-from tidegate.model.advice import ADVICE_KEY, Advice
+from tidegate.model.advice import Advice
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
-from tidegate.model.routes import ROUTES_KEY, Routes
+from tidegate.model.progress import NodeProgress, SliceProgress, WorkTotals
 
 pytestmark = pytest.mark.live
 SLICES = 2
@@ -45,43 +45,34 @@ class Site:
     def __init__(self, brokers: EmbeddedBrokers, state: Path) -> None:
         assert brokers.installation is not None
         self.brokers, self.state, self.here = brokers, state, brokers.installation
-        self.control = Wire(self.here.control_urls)
-        self.data = Wire(self.here.data_urls)
-        self.knowledge = Knowledge(self.control)
-        self.audit = AuditLog(self.control)
+        self.bus = ControlBus(self.here)
+        self.log = Log(self.here)
+        self.audit = self.bus.audit
         gateway = GatewayState(
             name="g", address="127.0.0.1:1", measured_at_s=0, connections=40, publishes=0, acknowledged=0, advised=0
         )
-        self.knowledge.put("gateways.g", msgspec.json.encode(gateway))
-        self.knowledge.put("lease.paper", b"here")
+        self.bus.put(GATEWAYS, gateway, "g")
+        self.bus.put(NODE_LEASES, Holder("paper", "1"), "paper")
         self.commit({})
 
     def publish(self, count: int) -> None:
-        client = paho.Client(CallbackAPIVersion.VERSION2, "devices")
-        client.username_pw_set(self.here.mqtt_user, self.here.mqtt_password)
-        client.connect(*self.here.mqtt_addresses[0])
-        client.loop_start()
-        sent = [client.publish(f"telemetry/d{number % 7}", b'{"value": 1}', qos=1) for number in range(count)]
-        for one in sent:
-            one.wait_for_publish(20)
-        client.disconnect()
-        client.loop_stop()
+        readings = ((f"telemetry/d{number % 7}", b'{"value": 1}') for number in range(count))
+        publish_all(self.here, "devices", readings)
 
     def commit(self, offsets: dict[int, int]) -> None:
-        slices = {number: {"committed": committed, "rows": committed} for number, committed in offsets.items()}
-        document = {"node": "paper", "totals": {"rows": sum(offsets.values())}, "slices": slices}
-        self.knowledge.put("progress.paper", json.dumps(document).encode())
+        slices = {number: SliceProgress(committed=offset, rows=offset) for number, offset in offsets.items()}
+        totals = WorkTotals(rows=sum(offsets.values()))
+        self.bus.put(PROGRESS, NodeProgress(node="paper", totals=totals, slices=slices), "paper")
 
     def commit_all(self) -> None:
-        self.commit(last_sequences(self.data, range(SLICES)))
+        self.commit(self.log.ends())
 
     def advice(self) -> Advice | None:
-        entry = self.knowledge.get(ADVICE_KEY)
-        return msgspec.json.decode(entry.value, type=Advice) if entry else None
+        return self.bus.get(ADVICE)
 
     def leader(self) -> str | None:
-        entry = self.knowledge.get(LEADER_KEY)
-        return json.loads(entry.value)["name"] if entry else None
+        holder = self.bus.get(LEADER)
+        return holder.name if holder is not None else None
 
 
 @pytest.fixture
@@ -89,8 +80,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with EmbeddedBrokers(tmp_path / "state", BrokerSettings(nodes=1, slices=SLICES)) as brokers:
         running = Site(brokers, tmp_path / "state")
         yield running
-        running.control.close()
-        running.data.close()
+        running.bus.close()
+        running.log.close()
 
 
 @contextlib.asynccontextmanager
@@ -104,35 +95,19 @@ async def controlling(here: Installation, **settings):
         await asyncio.wait_for(task, 20)
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        await asyncio.sleep(0.05)
-
-
-def await_(condition: Callable[[], object], timeout_s: float = 20.0) -> float:
-    """How long it took."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() < started + timeout_s, "the condition did not come true in time"
-        time.sleep(0.02)
-    return time.monotonic() - started
-
-
 def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     async def scenario() -> Controller:
         async with controlling(site.here) as controller:
-            await until(lambda: controller.view().now)
+            await until_async(lambda: controller.view().now)
             await asyncio.to_thread(site.publish, 300)
-            await until(lambda: (advice := site.advice()) and advice.interval_s > 0)
+            await until_async(lambda: (advice := site.advice()) and advice.interval_s > 0)
             held = controller.view()
             assert held.leader == "controller-1"
-            await until(lambda: controller.view().now.interval_s > 0)
+            await until_async(lambda: controller.view().now.interval_s > 0)
             assert controller.view().now.devices == 40
             site.commit_all()
-            await until(lambda: (advice := site.advice()) and advice.interval_s == 0)
-            await until(lambda: controller.view().now.phase == "idle")
+            await until_async(lambda: (advice := site.advice()) and advice.interval_s == 0)
+            await until_async(lambda: controller.view().now.phase == "idle")
         return controller
 
     controller = asyncio.run(scenario())
@@ -147,7 +122,8 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
     assert view.decisions[-len(decisions) :] == tuple(decisions)
     assert [node.name for node in view.chain.nodes] == ["paper"]
     assert view.chain.brokers[0].healthy
-    routes = msgspec.json.decode(site.knowledge.get(ROUTES_KEY).value, type=Routes)
+    routes = site.bus.get(ROUTES)
+    assert routes is not None
     assert (routes.brokers[0].host, routes.brokers[0].port) == site.here.mqtt_addresses[0]
     assert site.here.mqtt_password not in msgspec.json.encode(site.audit.last(50)).decode()
     assert site.leader() is None, "a controller that stops in good order lets the next one lead at once"
@@ -158,16 +134,16 @@ def test_modes_are_obeyed_and_explained(site: Site, capsys: pytest.CaptureFixtur
         async with controlling(site.here) as controller:
             await controller.set_mode(Mode(send_rate="shadow"))
             await asyncio.to_thread(site.publish, 200)
-            await until(lambda: any(not decision.acted for decision in site.audit.last(50)))
+            await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
             assert site.advice() is None
             commands.freeze(site.state)
-            await until(lambda: controller.view().mode.frozen)
+            await until_async(lambda: controller.view().mode.frozen)
             count = site.audit.last_sequence()
             await controller.set_mode(Mode(frozen=True))
             await asyncio.sleep(0.6)
             assert (site.advice(), site.audit.last_sequence()) == (None, count)
             commands.release(site.state)
-            await until(site.advice)
+            await until_async(site.advice)
 
     asyncio.run(scenario())
     commands.explain(site.state, last=50)
@@ -183,23 +159,20 @@ def test_a_follower_shows_what_the_leader_does_and_takes_over_at_once(site: Site
     async def scenario() -> None:
         async with controlling(site.here, name="second") as second:
             async with controlling(site.here, name="first") as first:
-                await until(lambda: first.view().now and second.view().now)
+                await until_async(lambda: first.view().now and second.view().now)
                 leader, follower = (first, second) if site.leader() == "first" else (second, first)
                 await asyncio.to_thread(site.publish, 200)
-                await until(lambda: follower.view().now.interval_s > 0)
+                await until_async(lambda: follower.view().now.interval_s > 0)
                 shown = follower.view()
                 assert shown.leader == leader.view().controller != shown.controller
                 assert shown.now.phase == "protect"
-                await until(lambda: {one.action.kind for one in follower.view().decisions} == {"route", "advise"})
+                await until_async(lambda: {one.action.kind for one in follower.view().decisions} == {"route", "advise"})
                 assert follower.view().decisions == site.audit.last(50)
-            await until(lambda: second.view().leader == "second")
-            revision = site.knowledge.get(ADVICE_KEY).revision
-            await until(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
+            await until_async(lambda: second.view().leader == "second")
+            revision = site.bus.revision(ADVICE)
+            await until_async(lambda: site.bus.revision(ADVICE) > revision)
 
     asyncio.run(scenario())
-
-
-TIDEGATE = [sys.executable, "-m", "tidegate.cli.main"]
 
 
 @contextlib.contextmanager
@@ -221,44 +194,42 @@ def test_a_killed_leader_is_followed_by_the_other(site: Site) -> None:
     lease_s = ControllerSettings().lease_s
     site.publish(200)
     with process(site, "one") as one:
-        await_(lambda: (advice := site.advice()) and advice.interval_s > 0)
+        until(lambda: (advice := site.advice()) and advice.interval_s > 0)
         with process(site, "two") as two:
             log = site.state / "two.log"
-            await_(lambda: "Controller two is ready." in log.read_text())
+            until(lambda: "Controller two is ready." in log.read_text())
             time.sleep(0.5)
             assert site.leader() == "one"
             assert "leads" not in log.read_text()
-            before = site.knowledge.get("policy.send_rate")
+            before = site.bus.get(LOOP_STATE)
             assert before is not None
             decided = site.audit.last_sequence()
             one.send_signal(signal.SIGKILL)
             one.wait()
-            taken_s = await_(lambda: site.leader() == "two")
+            taken_s = until(lambda: site.leader() == "two")
             assert taken_s < lease_s + 1, f"took {taken_s:.1f} s"
-            revision = site.knowledge.get(ADVICE_KEY).revision
-            await_(lambda: site.knowledge.get(ADVICE_KEY).revision > revision)
-            state = json.loads(site.knowledge.get("policy.send_rate").value)
-            assert state["policy"]["phase"] == "protect"
-            assert state["given"]["decided_at_s"] == json.loads(before.value)["given"]["decided_at_s"]
+            revision = site.bus.revision(ADVICE)
+            until(lambda: site.bus.revision(ADVICE) > revision)
+            state = site.bus.get(LOOP_STATE)
+            assert state is not None
+            assert state.policy["phase"] == "protect"
+            assert state.given.decided_at_s == before.given.decided_at_s
             assert site.audit.last_sequence() == decided, "a renewal by the next leader is no decision"
             two.send_signal(signal.SIGKILL)
             two.wait()
-    entry = site.knowledge.get(ADVICE_KEY)
-    assert entry is not None
-    lifetime_s = msgspec.json.decode(entry.value, type=Advice).lifetime_s
-    time.sleep(lifetime_s / 3 + 0.5)
-    left = site.knowledge.get(ADVICE_KEY)
-    assert left is None or left.revision == entry.revision
+    stored = site.bus.stored(ADVICE)
+    assert stored is not None
+    time.sleep(stored.value.lifetime_s / 3 + 0.5)
+    left = site.bus.stored(ADVICE)
+    assert left is None or left.revision == stored.revision
 
 
 def test_a_leader_stops_acting_before_its_lease_can_have_run_out(site: Site) -> None:
-    first, second = (LeaderLease(site.knowledge, name, 1.0) for name in ("first", "second"))
+    first, second = (LeaderLease(site.bus, name, 1.0) for name in ("first", "second"))
     assert first.keep()
     assert not second.keep()
     assert (second.leader, second.may_act) == ("first", False)
-    deadline = time.monotonic() + 10
-    while not second.keep():
-        assert time.monotonic() < deadline
+    until(second.keep, 10, every_s=0)
     assert not first.may_act
     assert not first.keep()
     first.end()
@@ -269,25 +240,88 @@ def test_a_leader_stops_acting_before_its_lease_can_have_run_out(site: Site) -> 
 
 def test_a_leader_whose_bus_hangs_stops_acting(site: Site) -> None:
     control_pid = site.brokers.pids()[-1]
-    with Wire(site.here.control_urls, timeout_s=0.3) as wire:
-        lease = LeaderLease(Knowledge(wire), "first", 2.0)
+    with ControlBus(site.here, timeout_s=0.3) as bus:
+        lease = LeaderLease(bus, "first", 2.0)
         assert lease.keep()
         os.kill(control_pid, signal.SIGSTOP)
         try:
             with pytest.raises(BrokerUnavailableError):
                 lease.keep()
-            await_(lambda: not lease.may_act)
+            until(lambda: not lease.may_act)
         finally:
             os.kill(control_pid, signal.SIGCONT)
         # The renewal may have been stored after all, or the lease may have run out: both end well.
-        await_(lease.keep)
+        until(lease.keep)
         assert lease.may_act
+
+
+class LosesAnswers(ControlBus):
+    """What it puts is stored, and sometimes it does not hear so."""
+
+    loses = False
+
+    def put(self, *arguments: Any, **options: Any) -> int | None:
+        revision = super().put(*arguments, **options)
+        if self.loses:
+            raise BrokerUnavailableError("the answer is lost")
+        return revision
+
+
+def test_a_node_whose_renewal_was_stored_but_not_answered_keeps_its_lease(site: Site) -> None:
+    with LosesAnswers(site.here) as bus:
+        lease = Lease(bus, NODE_LEASES, "node-1", 10)
+        assert lease.keep()
+        for _ in range(3):
+            bus.loses = True
+            with pytest.raises(BrokerUnavailableError):
+                lease.keep()
+            bus.loses = False
+            assert lease.keep(), "it is this very run that holds it"
+        twin = Lease(site.bus, NODE_LEASES, "node-1", 10)
+        assert not twin.keep(), "another run of the same name is another holder"
+        lease.end()
+        assert twin.keep()
+
+
+def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: controller.view().now)
+            site.bus.put_raw("mode", b"{{")
+            await until_async(lambda: any("'mode' on the control bus is damaged" in one for one in alarms(controller)))
+            assert any("'tidegate release' writes it anew" in one for one in alarms(controller))
+            await asyncio.to_thread(commands.release, site.state)
+            await until_async(lambda: not any("damaged" in one for one in alarms(controller)))
+
+    asyncio.run(scenario())
+
+
+def alarms(controller: Controller) -> tuple[str, ...]:
+    return controller.view().alarms
+
+
+def test_brokers_without_a_log_are_watched_and_routed_to(site: Site) -> None:
+    """The same servers as brokers and nothing more: no slices, no backlog, no node, and yet health and routes."""
+    here = msgspec.structs.replace(site.here, slices=0)
+
+    async def scenario() -> None:
+        async with controlling(here) as controller:
+            await until_async(lambda: site.bus.get(ROUTES))
+            assert site.bus.get(ROUTES).brokers[0].healthy
+            now = controller.view().now
+            assert (now.devices, now.waiting, now.age_s) == (40, 0, 0.0)
+            assert alarms(controller) == (), "what they do not keep is not missed"
+            site.brokers.kill_node(0)
+            await until_async(lambda: any("monitoring page does not answer" in one for one in alarms(controller)))
+            assert not controller.view().chain.brokers[0].healthy
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
     site.publish(20)
     sensors = Sensors(site.here, name="test", timeout_s=0.5)
-    await_(lambda: sensors.observe(()).arrived >= 20)
+    until(lambda: sensors.observe(()).arrived >= 20)
     before = sensors.observe(())
     assert (before.waiting, before.devices) == (20, 40)
     site.brokers.kill_node(0)
@@ -299,7 +333,7 @@ def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
 
 def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:
     site.publish(20)
-    await_(lambda: sum(last_sequences(site.data, range(SLICES)).values()) == 20)
+    until(lambda: site.log.count() == 20)
     first = Sensors(site.here, name="first")
     assert first.observe(()).waiting == 20
     assert any("No processing node has committed anything yet" in alarm for alarm in first.observe(()).alarms)
@@ -309,7 +343,7 @@ def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:
     site.commit({})
     second = Sensors(site.here, name="second")
     assert second.observe(()).waiting == first.observe(()).waiting == 0
-    site.knowledge.delete("lease.paper")
+    site.bus.delete(NODE_LEASES, "paper")
     assert any("No processing node runs" in alarm for alarm in second.observe(()).alarms)
     for sensors in (first, second):
         sensors.close()

@@ -4,16 +4,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from support.processes import TIDEGATE, family
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(290)]
-DEMO = [sys.executable, "-m", "tidegate.cli.main", "demo", "--headless"]
+DEMO = [*TIDEGATE, "demo", "--headless"]
 
 
 def left_behind() -> set[Path]:
@@ -46,7 +46,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(after_s: float) -> None:
     demo = subprocess.Popen(DEMO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(after_s)
-        children = psutil.Process(demo.pid).children(recursive=True)
+        _, *children = family(demo.pid)
         os.kill(demo.pid, signal.SIGINT)
         assert demo.wait(timeout=60) == 130
     finally:

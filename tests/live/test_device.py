@@ -1,26 +1,25 @@
 """Devices and fleets against a real broker: nothing sampled is lost, and advice is followed while it lives."""
 
 import asyncio
-import base64
 import itertools
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import paho.mqtt.publish
 import pytest
+from support.acks import identities
+from support.log import Log
+from support.processes import DEVICE_FLEET
+from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.nats.ingest import last_sequences, slice_stream
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.jetstream import ask_all
-from tidegate.bus.wire import Wire
 from tidegate.devices.acknowledgements import read_directory, read_file
 from tidegate.devices.device import Device
 from tidegate.devices.publisher_settings import PublisherSettings
@@ -28,29 +27,6 @@ from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.model.installation import Installation
 
 pytestmark = pytest.mark.live
-
-FLEET = ("-m", "tidegate.cli.main", "fleet")
-
-
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBrokers]:
-    with EmbeddedBrokers(tmp_path_factory.mktemp("state"), BrokerSettings(nodes=1, slices=2)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def state(brokers: EmbeddedBrokers, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory that a fleet is told."""
-    assert brokers.installation is not None
-    directory = tmp_path_factory.mktemp("told")
-    brokers.installation.save(directory)
-    return directory
-
-
-@pytest.fixture
-def installation(brokers: EmbeddedBrokers) -> Installation:
-    assert brokers.installation is not None
-    return brokers.installation
 
 
 def device(name: str, installation: Installation, path: Path, **options: Any) -> Device:
@@ -64,27 +40,11 @@ def device(name: str, installation: Installation, path: Path, **options: Any) ->
     )
 
 
-def identities(table: Any) -> Counter[tuple[str, int, int]]:
-    return Counter(zip(*(table.column(name).to_pylist() for name in ("device", "boot", "seq")), strict=True))
-
-
-def logged(installation: Installation, name: str) -> list[dict[str, Any]]:
-    """What the log holds of a device, in order."""
-    with Wire(installation.data_urls) as wire:
-        requests = [
-            (f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence})
-            for number, last in last_sequences(wire, range(installation.slices)).items()
-            for sequence in range(1, last + 1)
-        ]
-        messages = [reply["message"] for reply in ask_all(wire, requests)]
-    mine = [message for message in messages if message["subject"].split(".")[3] == name]
-    return sorted((json.loads(base64.b64decode(message["data"])) for message in mine), key=lambda each: each["seq"])
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.01)
+def logged(installation: Installation, name: str, after: dict[int, int]) -> list[dict[str, Any]]:
+    """What the log holds of a device behind these offsets, in order."""
+    with Log(installation) as log:
+        mine = [reading for device, reading in log.readings(after) if device == name]
+    return sorted(mine, key=lambda each: each["seq"])
 
 
 async def advise(installation: Installation, interval_s: float, lifetime_s: float) -> None:
@@ -104,6 +64,8 @@ def test_every_sample_is_in_the_log_and_in_the_acknowledgement_file(
     installation: Installation, tmp_path: Path, name: str, device_class: str | None
 ) -> None:
     path, count = tmp_path / f"{name}.acks", 200
+    with Log(installation) as log:
+        before = log.ends()
     values = [15 + number % 100 / 100 for number in range(count)]
 
     async def use() -> int:
@@ -120,9 +82,8 @@ def test_every_sample_is_in_the_log_and_in_the_acknowledgement_file(
     sent = asyncio.run(use())
     boot = int((tmp_path / f"{name}.boot").read_text())
     assert identities(read_file(path)) == Counter({(name, boot, seq): 1 for seq in range(sent)})
-    deadline = time.monotonic() + 30
-    while len(stored := logged(installation, name)) < sent and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: len(logged(installation, name, before)) >= sent, 30, every_s=0.2)
+    stored = logged(installation, name, before)
     assert [each["seq"] for each in stored] == list(range(sent))
     counts = [each.get("count", 1) for each in stored]
     assert sum(counts) == count
@@ -143,16 +104,16 @@ def test_advice_is_followed_and_lapses_and_the_deaf_go_on(installation: Installa
             ) as deaf,
         ):
             sampling = asyncio.create_task(sample([listens, deaf]))
-            await until(lambda: listens.is_advised and deaf.connected)
+            await until_async(lambda: listens.is_advised and deaf.connected)
             await advise(installation, 60.0, 3.0)
-            await until(lambda: listens.interval_s == 60.0)
+            await until_async(lambda: listens.interval_s == 60.0)
             held, free = listens.counters.sent, deaf.counters.sent
-            await until(lambda: deaf.counters.sent >= free + 10)
+            await until_async(lambda: deaf.counters.sent >= free + 10)
             # The one message that may fall into this time is the one whose place in the new interval is drawn.
             assert listens.counters.sent <= held + 1
             assert deaf.interval_s == default_s
-            await until(lambda: listens.interval_s == default_s)
-            await until(lambda: listens.counters.sent >= held + 5)
+            await until_async(lambda: listens.interval_s == default_s)
+            await until_async(lambda: listens.counters.sent >= held + 5)
             sampling.cancel()
             for each in (listens, deaf):
                 assert await each.drain(20), each.last_failure
@@ -171,11 +132,11 @@ async def sample(devices: list[Device]) -> None:
 def test_what_is_no_advice_changes_nothing(installation: Installation, tmp_path: Path) -> None:
     async def use() -> None:
         async with device("d", installation, tmp_path / "a.acks") as listens:
-            await until(lambda: listens.is_advised)
+            await until_async(lambda: listens.is_advised)
             for interval_s, lifetime_s in ((-1, 5), (1e9, 5), (5, 0)):
                 await advise(installation, interval_s, lifetime_s)
             await advise(installation, 7.0, 30.0)
-            await until(lambda: listens.interval_s == 7.0)
+            await until_async(lambda: listens.interval_s == 7.0)
             assert listens.connected
             assert listens.counters.reconnects == 0
 
@@ -183,7 +144,7 @@ def test_what_is_no_advice_changes_nothing(installation: Installation, tmp_path:
 
 
 def fleet(state: Path, acks: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, *FLEET, "--state", str(state), "--acks", str(acks), *arguments]
+    command = [*DEVICE_FLEET, "--state", str(state), "--acks", str(acks), *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -256,22 +217,31 @@ def test_a_terminated_fleet_drains(state: Path, tmp_path: Path) -> None:
     assert len(identities(read_directory(tmp_path))) == summary["acked"]
 
 
-def test_a_killed_broker_costs_no_sample(brokers: EmbeddedBrokers, installation: Installation, tmp_path: Path) -> None:
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[EmbeddedBrokers]:
+    """To be killed."""
+    with EmbeddedBrokers(tmp_path / "brokers", BrokerSettings(nodes=1, slices=2)) as running:
+        yield running
+
+
+def test_a_killed_broker_costs_no_sample(brokers: EmbeddedBrokers, tmp_path: Path) -> None:
+    installation = brokers.installation
+    assert installation is not None
     path = tmp_path / "pump.acks"
     settings = PublisherSettings(window=4, backoff_s_max=0.5)
 
     async def use() -> Device:
         async with device("pump", installation, path, default_interval_s=0.05, settings=settings) as pump:
             sampling = asyncio.create_task(sample([pump]))
-            await until(lambda: pump.counters.acked >= 5)
+            await until_async(lambda: pump.counters.acked >= 5)
             brokers.kill_node(0)
-            await until(lambda: not pump.connected)
+            await until_async(lambda: not pump.connected)
             before = pump.counters
-            await until(lambda: pump.counters.samples >= before.samples + 40)
+            await until_async(lambda: pump.counters.samples >= before.samples + 40)
             # The window is full and the rest is combined.
             assert pump.counters.sent - pump.counters.acked <= 4
             brokers.start_node(0, wait=False)
-            await until(lambda: pump.counters.acked >= before.acked + 10 and pump.is_advised, 60)
+            await until_async(lambda: pump.counters.acked >= before.acked + 10 and pump.is_advised, 60)
             sampling.cancel()
             assert await pump.drain(30), pump.last_failure
             return pump

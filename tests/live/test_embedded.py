@@ -1,7 +1,5 @@
 """The embedded brokers, alive: start, restart, refusals, permissions, log, backlog, disk guard and crashes."""
 
-import contextlib
-import json
 import os
 import signal
 import socket
@@ -9,25 +7,23 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from paho.mqtt import client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from support.clients import Client, connected
+from support.log import Log
+from support.processes import is_running
+from support.waiting import until
 
+from tidegate.brokers.nats.backlog import measure
 from tidegate.brokers.nats.disk_guard import NatsDiskGuard
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.nats.ingest import (
-    last_sequences,
-    measure,
-    open_for_traffic,
-    purge_committed,
-    slice_stream,
-)
+from tidegate.brokers.nats.purging import purge_committed
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.installation import load_installation
 from tidegate.bus.jetstream import ask
-from tidegate.bus.wire import Wire
 from tidegate.model.errors import SequenceGapError, UserError
 from tidegate.model.installation import Installation
 
@@ -41,60 +37,33 @@ class Running:
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self.brokers = brokers
         self.here: Installation = brokers.start()
-        self.wire = Wire(self.here.data_urls)
-        open_for_traffic(self.wire, self.here)
+        self.log = Log(self.here)
+        self.wire = self.log.wire
+        self.log.open_for_traffic()
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
 
     def stored(self) -> list[str]:
         """Every payload in every slice, copies included."""
-        payloads = []
-        for number, last in last_sequences(self.wire, range(self.here.slices)).items():
-            first = ask(self.wire, f"STREAM.INFO.{slice_stream(number)}")["state"]["first_seq"]
-            subject = f"$JS.API.DIRECT.GET.{slice_stream(number)}"
-            for begin in range(max(1, first), last + 1, 500):
-                asked = [
-                    (subject, json.dumps({"seq": seq}).encode()) for seq in range(begin, min(begin + 500, last + 1))
-                ]
-                payloads += [frame.payload.decode() for frame in self.wire.requests(asked)]
-        return payloads
+        return [payload.decode() for _, payload in self.log.messages()]
 
-    def settled(self, count: int, timeout_s: float = 20.0) -> None:
-        until(lambda: sum(last_sequences(self.wire, range(self.here.slices)).values()) >= count, timeout_s)
+    def settled(self, count: int) -> None:
+        until(lambda: self.log.count() >= count)
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def mqtt(here: Installation, name: str, *, clean: bool = True, heard: list[str] | None = None) -> Iterator[paho.Client]:
-    client = paho.Client(CallbackAPIVersion.VERSION2, name, clean_session=clean)
-    if heard is not None:
-        client.on_message = lambda _c, _u, message: heard.append(message.payload.decode())
-    client.username_pw_set(here.mqtt_user, here.mqtt_password)
-    client.reconnect_delay_set(1, 1)
-    client.connect(*here.mqtt_addresses[0])
-    client.loop_start()
-    try:
-        until(client.is_connected)
-        yield client
-    finally:
-        client.disconnect()
-        client.loop_stop()
-
-
-def publish(client: paho.Client, topic: str, payload: str) -> paho.MQTTMessageInfo:
+def publish(client: Client, topic: str, payload: str) -> paho.MQTTMessageInfo:
     return client.publish(topic, payload, qos=1)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with EmbeddedBrokers(tmp_path_factory.mktemp("one"), BrokerSettings(slices=SLICES)) as brokers:
-        one = Running(brokers)
+    settings = BrokerSettings(slices=SLICES)
+    with EmbeddedBrokers(tmp_path_factory.mktemp("one"), settings) as brokers, Running(brokers) as one:
         yield one
-        one.wire.close()
 
 
 def test_one_node_is_ready_within_a_second_and_keeps_its_data_and_ports(tmp_path: Path) -> None:
@@ -103,13 +72,13 @@ def test_one_node_is_ready_within_a_second_and_keeps_its_data_and_ports(tmp_path
     with EmbeddedBrokers(tmp_path, settings) as brokers:
         assert time.monotonic() - begun < 1.0
         before = Running(brokers)
-        with mqtt(before.here, "d") as device:
+        with connected(before.here, "d") as device:
             publish(device, "telemetry/d", "kept").wait_for_publish(5)
         before.settled(1)
         before.wire.close()
-        assert Installation.load(tmp_path) == before.here
+        assert load_installation(tmp_path) == before.here
     with pytest.raises(UserError, match="No running installation"):
-        Installation.load(tmp_path)
+        load_installation(tmp_path)
     with EmbeddedBrokers(tmp_path, settings) as brokers:
         after = Running(brokers)
         assert after.here == before.here
@@ -163,63 +132,44 @@ def test_the_servers_die_with_their_parent(tmp_path: Path) -> None:
     until(lambda: not any(is_running(pid) for pid in pids), 5.0)
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def test_ordinary_subscribers_are_undisturbed_and_sessions_persist(running: Running) -> None:
-    live_heard: list[str] = []
-    kept_heard: list[str] = []
-
-    def listen(client: paho.Client, qos: int) -> None:
-        granted: list[int] = []
-        client.on_subscribe = lambda _c, _u, _m, codes, _p: granted.extend(code.value for code in codes)
-        client.subscribe("telemetry/#", qos)
-        until(lambda: granted == [qos])
-
-    before = sum(last_sequences(running.wire, range(SLICES)).values())
-    with mqtt(running.here, "live", heard=live_heard) as live, mqtt(running.here, "source") as source:
-        listen(live, 0)
-        with mqtt(running.here, "kept", clean=False, heard=kept_heard) as kept:
-            listen(kept, 1)
+    before = running.log.count()
+    with connected(running.here, "live") as live, connected(running.here, "source") as source:
+        assert live.subscribed(("telemetry/#", 0)) == [0]
+        with connected(running.here, "kept", clean=False) as kept:
+            assert kept.subscribed(("telemetry/#", 1)) == [1]
             for number in range(20):
                 publish(source, f"telemetry/s{number}", f"a{number}").wait_for_publish(5)
-            until(lambda: len(kept_heard) == 20)
+            until(lambda: len(kept.heard) == 20)
         for number in range(20):
             publish(source, f"telemetry/s{number}/deep/er", f"b{number}").wait_for_publish(5)
-        with mqtt(running.here, "kept", clean=False, heard=kept_heard) as kept:
-            until(lambda: len(live_heard) == 40 and len(set(kept_heard)) == 40)
-            kept.unsubscribe("telemetry/#")
+        with connected(running.here, "kept", clean=False) as again:
+            until(lambda: len(live.heard) == 40 and len({*kept.heard, *again.heard}) == 40)
+            again.unsubscribe("telemetry/#")
         running.settled(before + 40)
-        assert sum(last_sequences(running.wire, range(SLICES)).values()) == before + 40
+        assert running.log.count() == before + 40
 
 
 @pytest.mark.parametrize(
     "topic", ["$JS/API/STREAM/DELETE/INGEST", "tg/0/telemetry/x", "$MQTT/msgs/telemetry/x", "$KV/a/b"]
 )
 def test_devices_reach_neither_the_log_nor_the_slices(running: Running, topic: str) -> None:
-    refused: list[int] = []
-    before = last_sequences(running.wire, range(SLICES))
-    with mqtt(running.here, "forger") as forger:
+    before = running.log.ends()
+    with connected(running.here, "forger") as forger:
         forger.publish(topic, "{}", qos=1)
         forger.publish(topic, "{}", qos=0)
-        forger.on_subscribe = lambda _c, _u, _m, codes, _p: refused.extend(code.value for code in codes)
-        forger.subscribe(topic.split("/", 1)[0] + "/#", 1)
-        until(lambda: refused == [128])
+        assert forger.subscribed((topic.split("/", 1)[0] + "/#", 1)) == [128]
     time.sleep(0.2)
-    assert last_sequences(running.wire, range(SLICES)) == before
+    assert running.log.ends() == before
     assert ask(running.wire, "STREAM.INFO.INGEST")["config"]["retention"] == "workqueue"
 
 
 def test_backlog_counts_what_waits_and_dates_its_head(running: Running) -> None:
-    begin = last_sequences(running.wire, range(SLICES))
+    begin = running.log.ends()
     empty = measure(running.wire, SLICES, begin)
     assert (empty.waiting, empty.head_age_s, empty.alarms) == (0, 0.0, ())
     sent_at = time.time()
-    with mqtt(running.here, "counter") as device:
+    with connected(running.here, "counter") as device:
         for number in range(30):
             publish(device, "telemetry/one-device", str(number)).wait_for_publish(5)
     running.settled(sum(begin.values()) + 30)
@@ -233,32 +183,32 @@ def test_backlog_counts_what_waits_and_dates_its_head(running: Running) -> None:
 
 
 def test_purge_stays_below_the_committed_message(running: Running) -> None:
-    with mqtt(running.here, "filler") as device:
+    with connected(running.here, "filler") as device:
         for number in range(40):
             publish(device, f"telemetry/p{number}", str(number)).wait_for_publish(5)
     time.sleep(0.3)
-    ends = last_sequences(running.wire, range(SLICES))
+    ends = running.log.ends()
     committed = {number: end - 2 for number, end in ends.items()}
     purge_committed(running.wire, committed)
     for number in ends:
-        state = ask(running.wire, f"STREAM.INFO.{slice_stream(number)}")["state"]
+        state = running.log.state(number)
         assert (state["first_seq"], state["last_seq"]) == (committed[number], ends[number])
     assert purge_committed(running.wire, committed) == dict.fromkeys(ends, 0)
     with pytest.raises(SequenceGapError, match="nothing was deleted"):
         purge_committed(running.wire, {0: ends[0] + 1})
-    assert last_sequences(running.wire, range(SLICES)) == ends
+    assert running.log.ends() == ends
 
 
 def test_a_full_store_withholds_acks_keeps_what_it_has_and_recovers(running: Running) -> None:
-    before = last_sequences(running.wire, range(SLICES))
+    before = running.log.ends()
     directories = running.brokers.store_directories
     roomy = NatsDiskGuard(running.wire, running.here.monitor_urls, directories, 1 << 30, free_bytes_min=0)
     tight = NatsDiskGuard(running.wire, running.here.monitor_urls, directories, 1024, free_bytes_min=0)
     assert roomy.check().alarm is None
-    with mqtt(running.here, "absent", clean=False) as absent:
+    with connected(running.here, "absent", clean=False) as absent:
         absent.subscribe("telemetry/gate", 1)
         time.sleep(0.2)
-    with mqtt(running.here, "gate", clean=False) as device:
+    with connected(running.here, "gate", clean=False) as device:
         for number in range(50):
             publish(device, "telemetry/gate", f"early{number}").wait_for_publish(5)
         closed = tight.check()
@@ -273,9 +223,8 @@ def test_a_full_store_withholds_acks_keeps_what_it_has_and_recovers(running: Run
         for info in late:
             info.wait_for_publish(10)
     running.settled(sum(before.values()) + 55)
-    heard: list[str] = []
-    with mqtt(running.here, "absent", clean=False, heard=heard) as absent:
-        until(lambda: len(set(heard)) == 55)
+    with connected(running.here, "absent", clean=False) as absent:
+        until(lambda: len(set(absent.heard)) == 55)
         absent.unsubscribe("telemetry/gate")
 
 
@@ -284,7 +233,7 @@ def test_a_cluster_loses_no_acknowledged_message_to_kills(tmp_path: Path) -> Non
     numbers: dict[int, str] = {}
     with EmbeddedBrokers(tmp_path, BrokerSettings(nodes=3, slices=SLICES)) as brokers:
         cluster = Running(brokers)
-        with mqtt(cluster.here, "fleet", clean=False) as fleet:
+        with connected(cluster.here, "fleet", clean=False) as fleet:
             fleet.on_publish = lambda _c, _u, mid, _r, _p: acknowledged.add(numbers[mid])
 
             def flow(name: str, seconds: float) -> None:
@@ -304,10 +253,10 @@ def test_a_cluster_loses_no_acknowledged_message_to_kills(tmp_path: Path) -> Non
             brokers.kill_all()
             flow("none", 0.3)
             brokers.start_all()
-            open_for_traffic(cluster.wire, cluster.here)
+            cluster.log.open_for_traffic()
             flow("after", 0.5)
             until(lambda: len(acknowledged) == len(numbers), 30.0)
         until(lambda: set(cluster.stored()) >= acknowledged, 30.0)
         assert len(acknowledged) > 300
-        until(lambda: measure(cluster.wire, SLICES, last_sequences(cluster.wire, range(SLICES))).upstream_waiting == 0)
+        until(lambda: measure(cluster.wire, SLICES, cluster.log.ends()).upstream_waiting == 0)
         cluster.wire.close()

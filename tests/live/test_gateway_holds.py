@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gateways import Running, is_closed, received, until
+from support.clients import is_closed, received
+from support.gateways import Running
+from support.waiting import until
 
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
 from tidegate.gateway.settings import GatewaySettings, TopicLimit
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.installation import Installation
@@ -17,13 +17,6 @@ pytestmark = pytest.mark.live
 INTERVAL_S = 0.2
 ALARMS = DeviceClass(name="siren", topics=("siren/#",), never_delay=True)
 PINGRESP = b"\xd0\x00"
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with EmbeddedBrokers(tmp_path_factory.mktemp("holds"), BrokerSettings(nodes=1, slices=2)) as brokers:
-        assert brokers.installation is not None
-        yield brokers.installation
 
 
 @pytest.fixture(scope="module")

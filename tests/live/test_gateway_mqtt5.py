@@ -4,24 +4,16 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from gateways import Running, until
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
+from support.gateways import Running
+from support.waiting import until
 
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with EmbeddedBrokers(tmp_path_factory.mktemp("five"), BrokerSettings(nodes=1, slices=2)) as brokers:
-        assert brokers.installation is not None
-        yield brokers.installation
 
 
 @pytest.fixture(scope="module")

@@ -5,52 +5,24 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
-from tidegate.bus.knowledge import Knowledge
+from support.bus import ControlBus
+from support.clients import CONNACK, is_closed, received
+from support.processes import GATEWAY
+from support.waiting import until
 
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.wire import Wire
+from tidegate.bus.installation import save_installation
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 from tidegate.mqtt.client import encode_connect, encode_publish
 
 pytestmark = pytest.mark.live
-COMMAND = "import typer; from tidegate.cli.gateway import run; typer.run(run)"
 DRAIN_S = 1.0
-
-
-def until(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-def received(connection: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = connection.recv(count - len(data))
-        assert part, f"closed after {data!r}"
-        data += part
-    return data
-
-
-def is_closed(connection: socket.socket, timeout_s: float = 10.0) -> bool:
-    connection.settimeout(timeout_s)
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
-    except TimeoutError:
-        return False
 
 
 class Started:
@@ -59,37 +31,34 @@ class Started:
     def __init__(self, installation: Installation, state: Path, name: str) -> None:
         self.name = name
         self._here = installation
-        self._wire = Wire(installation.control_urls)
-        self._knowledge = Knowledge(self._wire)
+        self._bus = ControlBus(installation)
         config = state / "settings.toml"
         config.write_text(f"[gateway]\ndrain_s = {DRAIN_S}\n")
         options = ["--name", name, "--state", str(state), "--config", str(config), "--processes", "2"]
-        self.process = subprocess.Popen([sys.executable, "-c", COMMAND, *options], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*GATEWAY, *options], stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self._stderr = self.process.stderr
-        ready = self._stderr.readline()
-        assert ready.startswith(f"Gateway {name} is ready at 127.0.0.1:"), ready
-        self.port = int(ready.split(" ")[5].split(":")[1])
         self.said: list[str] = []
         self._hearing = threading.Thread(target=lambda: self.said.extend(self._stderr), daemon=True)
+
+    def wait_ready(self) -> None:
+        ready = self._stderr.readline()
+        assert ready.startswith(f"Gateway {self.name} is ready at 127.0.0.1:"), ready
+        self.port = int(ready.split(" ")[5].split(":")[1])
         self._hearing.start()
         until(lambda: len(self.state.processes) == 2)
 
     def close(self) -> None:
-        self._wire.close()
+        self._bus.close()
         self.process.kill()
         self.process.wait()
-        self._hearing.join(10)
+        if self._hearing.is_alive():
+            self._hearing.join(10)
         self._stderr.close()
 
     @property
     def state(self) -> GatewayState:
-        entry = self._knowledge.get(f"gateways.{self.name}")
-        if entry is None:
-            return GatewayState(
-                name="", address="", measured_at_s=0, connections=0, publishes=0, acknowledged=0, advised=0
-            )
-        return msgspec.json.decode(entry.value, type=GatewayState)
+        return self._bus.gateway(self.name)
 
     @property
     def pids(self) -> set[int]:
@@ -98,7 +67,7 @@ class Started:
     def connect(self, name: str) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.port), 10)
         connection.sendall(encode_connect(name, user=self._here.mqtt_user, password=self._here.mqtt_password))
-        assert received(connection, 4) == b"\x20\x02\x00\x00"
+        assert received(connection, 4) == CONNACK
         return connection
 
 
@@ -107,18 +76,12 @@ def publish(connection: socket.socket) -> None:
     assert received(connection, 4) == b"\x40\x02\x00\x07"
 
 
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with EmbeddedBrokers(tmp_path_factory.mktemp("brokers"), BrokerSettings(nodes=1, slices=2)) as brokers:
-        assert brokers.installation is not None
-        yield brokers.installation
-
-
 @contextlib.contextmanager
 def started(installation: Installation, state: Path, name: str) -> Iterator[Started]:
-    installation.save(state)
+    save_installation(installation, state)
     gateway = Started(installation, state, name)
     try:
+        gateway.wait_ready()
         yield gateway
     finally:
         gateway.close()
@@ -212,7 +175,7 @@ def _until_closed(connection: socket.socket) -> float:
     return time.monotonic()
 
 
-def test_a_gateway_that_drains_lets_go_of_its_ports_and_ends(gateway: Started) -> None:
+def test_an_instance_that_drains_lets_go_of_its_ports_and_ends(gateway: Started) -> None:
     with gateway.connect("last") as last:
         pids = gateway.pids
         gateway.process.send_signal(signal.SIGUSR1)

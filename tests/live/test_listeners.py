@@ -1,53 +1,36 @@
 """Listeners with TLS, WebSocket and PROXY headers: a real broker, and clients and a load balancer that are not ours."""
 
-import asyncio
 import contextlib
 import http.client
-import queue
 import shutil
 import socket
 import ssl
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
-import uvloop
-from paho.mqtt import client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from support.clients import CONNACK, Client
+from support.gateways import Running
+from support.readings import READING, TOKEN
+from support.waiting import until
 
 from certificates import Authority
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import encode_header
-from tidegate.gateway.listening import bind
-from tidegate.gateway.server import Gateway
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
-from tidegate.mqtt.client import encode_connect
 
 pytestmark = pytest.mark.live
-CONNACK = b"\x20\x02\x00\x00"
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-class Listeners:
-    """A gateway in a thread of its own, with one listener of each kind."""
+class Listening:
+    """A gateway with one listener of each kind, and those whom it trusts and does not."""
 
     def __init__(self, installation: Installation, directory: Path) -> None:
-        self.here = installation
         self.directory = directory
         authority = Authority(directory)
         certificate, key = authority.sign("gateway")
@@ -63,39 +46,11 @@ class Listeners:
             "proxied tls": Listener(port=0, proxy_protocol=True, **tls),
             "https": Listener(port=0, protocol="http", **tls),
         }
-        self._settings = GatewaySettings(listeners=tuple(listeners.values()), connect_timeout_s=1.0)
-        self._bound = bind(self._settings)
-        self.ports = {name: bound.address[1] for name, bound in zip(listeners, self._bound[2:], strict=True)}
-        self._outcome: queue.Queue[None] = queue.Queue()
-        self._faults: list[dict[str, object]] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        self._outcome.get(timeout=20)
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._loop.set_exception_handler(lambda _, context: self._faults.append(context))
-        self.gateway = Gateway(self.here, self._settings, print, bound=self._bound)
-        try:
-            await self.gateway.start()
-            self._outcome.put(None)
-            await self._stopping.wait()
-        finally:
-            await self.gateway.stop()
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        assert self._faults == [], "nothing went wrong behind the scenes either"
+        self.gateway = Running(installation, GatewaySettings(connect_timeout_s=1.0), listeners=listeners)
 
     @property
     def refused(self) -> int:
-        return sum(self.gateway.gate.state("").refused.values())
+        return sum(self.gateway.state.refused.values())
 
     def trust(self, certificate: tuple[str, str] | None = None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.ca)
@@ -103,73 +58,49 @@ class Listeners:
             context.load_cert_chain(*certificate)
         return context
 
-    def connect_packet(self, name: str) -> bytes:
-        return encode_connect(name, user=self.here.mqtt_user, password=self.here.mqtt_password)
-
     @contextlib.contextmanager
-    def client(self, name: str, listener: str) -> Iterator[paho.Client]:
+    def client(self, name: str, listener: str) -> Iterator[Client]:
         transport = "websockets" if listener.startswith("ws") else "tcp"
-        client = paho.Client(CallbackAPIVersion.VERSION2, name, transport=transport)
-        if listener != "ws":
-            client.tls_set_context(self.trust(self.device))
-        client.username_pw_set(self.here.mqtt_user, self.here.mqtt_password)
-        client.connect("127.0.0.1", self.ports[listener])
-        client.loop_start()
-        try:
-            until(client.is_connected)
+        tls = self.trust(self.device) if listener != "ws" else None
+        with self.gateway.client(name, listener=listener, transport=transport, tls=tls) as client:
             yield client
-        finally:
-            client.disconnect()
-            client.loop_stop()
 
-    @contextlib.contextmanager
-    def raw(self, listener: str, first: bytes = b"") -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=15) as connection:
-            connection.sendall(first)
-            yield connection
+    def raw(self, listener: str, packet: bytes = b"") -> contextlib.AbstractContextManager[socket.socket]:
+        return self.gateway.raw(packet, listener=listener)
 
 
 @pytest.fixture(scope="module")
-def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
-    directory = tmp_path_factory.mktemp("listeners")
-    with EmbeddedBrokers(directory / "broker", BrokerSettings(nodes=1, slices=2)) as brokers:
-        assert brokers.installation is not None
-        running = Listeners(msgspec.structs.replace(brokers.installation, token="secret"), directory)
-        try:
-            yield running
-        finally:
-            running.stop()
+def listening(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
+    prepared = Listening(installation, tmp_path_factory.mktemp("listeners"))
+    with prepared.gateway:
+        yield prepared
 
 
 @pytest.mark.parametrize("listener", ["tls", "ws", "wss"])
-def test_paho_is_served_at_every_listener(listeners: Listeners, listener: str) -> None:
-    heard: list[bytes] = []
+def test_paho_is_served_at_every_listener(listening: Listening, listener: str) -> None:
+    topic = f"listeners/{listener}"
     with (
-        listeners.client(f"hears-{listener}", listener) as hears,
-        listeners.client(f"says-{listener}", listener) as says,
+        listening.client(f"hears-{listener}", listener) as hears,
+        listening.client(f"says-{listener}", listener) as says,
     ):
-        granted = threading.Event()
-        hears.on_subscribe = lambda *_: granted.set()
-        hears.on_message = lambda _c, _u, message: heard.append(message.payload)
-        hears.subscribe(f"listeners/{listener}", 1)
-        assert granted.wait(15)
+        assert hears.subscribed((topic, 1)) == [1]
         payloads = [b"x" * size for size in (1, 100, 126, 70_000)] * 5
         for payload in payloads:
-            says.publish(f"listeners/{listener}", payload, 1).wait_for_publish(15)
-        until(lambda: len(heard) == len(payloads))
-    assert heard == payloads
+            says.published(topic, payload)
+        until(lambda: len(hears.heard) == len(payloads))
+    assert hears.payloads == payloads
 
 
 @pytest.mark.parametrize("listener", ["tls", "wss"])
 @pytest.mark.parametrize("certificate", ["none", "stranger"])
 def test_without_a_certificate_that_is_trusted_nobody_gets_in(
-    listeners: Listeners, listener: str, certificate: str
+    listening: Listening, listener: str, certificate: str
 ) -> None:
-    before = listeners.refused
-    context = listeners.trust(listeners.stranger if certificate == "stranger" else None)
-    with listeners.raw(listener) as plain, pytest.raises(ssl.SSLError, match="ALERT"):
+    before = listening.refused
+    context = listening.trust(listening.stranger if certificate == "stranger" else None)
+    with listening.raw(listener) as plain, pytest.raises(ssl.SSLError, match="ALERT"):
         _read_one_byte(context.wrap_socket(plain, server_hostname="localhost"))
-    until(lambda: listeners.refused == before + 1)
+    until(lambda: listening.refused == before + 1)
 
 
 def _read_one_byte(connection: ssl.SSLSocket) -> None:
@@ -177,42 +108,41 @@ def _read_one_byte(connection: ssl.SSLSocket) -> None:
         connection.recv(1)
 
 
-def test_a_client_that_does_not_trust_the_gateway_goes(listeners: Listeners) -> None:
-    before = listeners.refused
-    mistrusting = ssl.create_default_context(cafile=listeners.stranger[0])
-    with listeners.raw("tls") as plain, pytest.raises(ssl.SSLCertVerificationError):
+def test_a_client_that_does_not_trust_the_gateway_goes(listening: Listening) -> None:
+    before = listening.refused
+    mistrusting = ssl.create_default_context(cafile=listening.stranger[0])
+    with listening.raw("tls") as plain, pytest.raises(ssl.SSLCertVerificationError):
         mistrusting.wrap_socket(plain, server_hostname="localhost")
-    until(lambda: listeners.refused == before + 1)
+    until(lambda: listening.refused == before + 1)
 
 
-def test_who_says_nothing_is_closed_in_time(listeners: Listeners) -> None:
+def test_who_says_nothing_is_closed_in_time(listening: Listening) -> None:
     begun = time.monotonic()
     with (
-        listeners.raw("tls") as tls,
-        listeners.raw("ws", b"GET /mqtt ") as websocket,
-        listeners.raw("proxied") as proxied,
+        listening.raw("tls") as tls,
+        listening.raw("ws", b"GET /mqtt ") as websocket,
+        listening.raw("proxied") as proxied,
     ):
         assert [silent.recv(1) for silent in (tls, websocket, proxied)] == [b"", b"", b""]
     assert time.monotonic() - begun < 5
 
 
-def test_a_proxy_header_goes_before_tls(listeners: Listeners) -> None:
+def test_a_proxy_header_goes_before_tls(listening: Listening) -> None:
     header = encode_header(Peer(address=("192.0.2.7", 50_000)), ("127.0.0.1", 8883))
     with (
-        listeners.raw("proxied tls", header) as plain,
-        listeners.trust().wrap_socket(plain, server_hostname="localhost") as secret,
+        listening.raw("proxied tls", header) as plain,
+        listening.trust().wrap_socket(plain, server_hostname="localhost") as secret,
     ):
-        secret.sendall(listeners.connect_packet("behind"))
+        secret.sendall(listening.gateway.connect_packet("behind"))
         assert secret.recv(4) == CONNACK
 
 
-def test_http_speaks_tls_as_well(listeners: Listeners) -> None:
+def test_http_speaks_tls_as_well(listening: Listening) -> None:
     connection = http.client.HTTPSConnection(
-        "localhost", listeners.ports["https"], context=listeners.trust(), timeout=15
+        "localhost", listening.gateway.ports["https"], context=listening.trust(), timeout=15
     )
     with contextlib.closing(connection):
-        body = b'{"value": 21.5, "boot": 1, "seq": 1}'
-        connection.request("POST", "/v1/telemetry/pump-7", body, {"Authorization": "Bearer secret"})
+        connection.request("POST", "/v1/telemetry/pump-7", READING, {"Authorization": f"Bearer {TOKEN}"})
         assert connection.getresponse().status == 204
 
 
@@ -238,27 +168,27 @@ backend broker
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="no haproxy here: install the Debian package")
-def test_the_broker_is_told_who_the_client_behind_a_load_balancer_is(listeners: Listeners) -> None:
+def test_the_broker_is_told_who_the_client_behind_a_load_balancer_is(listening: Listening) -> None:
     """HAProxy says who it is, the gateway says it again, and HAProxy in front of the broker has understood it."""
     before, behind = _free_port(), _free_port()
-    broker = "{}:{}".format(*listeners.here.mqtt_addresses[0])
-    file = listeners.directory / "haproxy.cfg"
-    file.write_text(BALANCER.format(before=before, behind=behind, gateway=listeners.ports["proxied"], broker=broker))
-    router, told = (
-        listeners.gateway.gate.router,
-        Broker(name="told", host="127.0.0.1", port=behind, proxy_protocol=True),
+    broker = "{}:{}".format(*listening.gateway.here.mqtt_addresses[0])
+    file = listening.directory / "haproxy.cfg"
+    file.write_text(
+        BALANCER.format(before=before, behind=behind, gateway=listening.gateway.ports["proxied"], broker=broker)
     )
+    router = listening.gateway.gateway.gate.router
+    told = Broker(name="told", host="127.0.0.1", port=behind, proxy_protocol=True)
     known, router.routes = router.routes, Routes(brokers=(told,))
     balancer = subprocess.Popen(["haproxy", "-f", file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         until(lambda: _accepts(before))
         with socket.create_connection(("127.0.0.1", before), 15, source_address=("127.0.0.9", 0)) as client:
             name = "{}:{}".format(*client.getsockname())
-            client.sendall(listeners.connect_packet("far-away"))
+            client.sendall(listening.gateway.connect_packet("far-away"))
             assert client.recv(4) == CONNACK
+        until(lambda: listening.gateway.state.connections == 0)
     finally:
         router.routes = known
-        until(lambda: listeners.gateway.gate.state("").connections == 0)
         balancer.terminate()
         said, _ = balancer.communicate(timeout=10)
     assert name in said.split()

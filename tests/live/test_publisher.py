@@ -1,27 +1,26 @@
 """The publisher and the fleet against real brokers that die in mid-stream."""
 
 import asyncio
-import base64
 import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.acks import identities
+from support.log import Log
+from support.processes import RATE_FLEET
+from support.waiting import until
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.nats.ingest import last_sequences, open_for_traffic, slice_stream
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.jetstream import ask_all
-from tidegate.bus.wire import Wire
+from tidegate.bus.installation import load_installation
 from tidegate.devices.acknowledgements import SUFFIX, AckFile, read_directory, read_file
 from tidegate.devices.publisher_settings import PublisherSettings
-from tidegate.model.installation import Installation
 from tidegate.model.readings import Reading
 from tidegate_bench.rig.load_publisher import LoadPublisher
 
@@ -30,49 +29,23 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[EmbeddedBrokers]:
+    """To be killed."""
     with EmbeddedBrokers(tmp_path / "state", BrokerSettings(nodes=1, slices=2)) as running:
         yield running
 
 
 def fleet(state: Path, acks: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "tidegate_bench.rig.steady_load",
-        "--state",
-        str(state),
-        "--acks",
-        str(acks),
-        "--json",
-    ]
-    return subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [*RATE_FLEET, "--state", str(state), "--acks", str(acks), "--json", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def identities(table) -> Counter[tuple[str, int, int]]:
-    return Counter(zip(*(table.column(name).to_pylist() for name in ("device", "boot", "seq")), strict=True))
-
-
-def logged(wire: Wire, slices: int) -> set[tuple[str, int, int]]:
+def logged(log: Log) -> set[tuple[str, int, int]]:
     """The identities in the log, whichever slice and however often."""
-    requests = [
-        (f"STREAM.MSG.GET.{slice_stream(number)}", {"seq": sequence})
-        for number, last in last_sequences(wire, range(slices)).items()
-        for sequence in range(1, last + 1)
-    ]
-    messages = [
-        reply["message"]
-        for start in range(0, len(requests), 500)
-        for reply in ask_all(wire, requests[start : start + 500])
-    ]
-    payloads = [json.loads(base64.b64decode(message["data"])) for message in messages]
-    return {
-        (message["subject"].split(".")[3], payload["boot"], payload["seq"])
-        for message, payload in zip(messages, payloads, strict=True)
-    }
+    return {(device, reading["boot"], reading["seq"]) for device, reading in log.readings()}
 
 
 def test_a_killed_broker_costs_no_reading(brokers: EmbeddedBrokers, tmp_path: Path) -> None:
-    installation = Installation.load(tmp_path / "state")
+    installation = load_installation(tmp_path / "state")
     count = 3_000
 
     async def disturb() -> None:
@@ -100,24 +73,22 @@ def test_a_killed_broker_costs_no_reading(brokers: EmbeddedBrokers, tmp_path: Pa
             assert await publisher.drain(30), publisher.last_failure
             return publisher
 
-    with Wire(installation.data_urls) as wire, AckFile(tmp_path / f"a{SUFFIX}") as file:
-        open_for_traffic(wire, installation)
+    with Log(installation) as log, AckFile(tmp_path / f"a{SUFFIX}") as file:
+        log.open_for_traffic()
         counters = asyncio.run(run(file)).counters
-        open_for_traffic(wire, installation)
+        log.open_for_traffic()
         sent = {(f"d{seq % 5}", 1, seq) for seq in range(count)}
-        deadline = time.monotonic() + 60
-        while (found := logged(wire, installation.slices)) != sent and time.monotonic() < deadline:
-            time.sleep(0.5)
-    assert found == sent
+        until(lambda: log.count() >= count, 60)
+        until(lambda: logged(log) == sent, 60, every_s=0.5)
     assert (counters.sent, counters.acked) == (count, count)
     assert counters.reconnects >= 1
     acknowledged = identities(read_file(tmp_path / f"a{SUFFIX}"))
     assert acknowledged == Counter(dict.fromkeys(sent, 1))
 
 
-def test_a_fleet_ends_with_its_summary(brokers: EmbeddedBrokers, tmp_path: Path) -> None:
+def test_a_fleet_ends_with_its_summary(state: Path, tmp_path: Path) -> None:
     acks = tmp_path / "acks"
-    with fleet(tmp_path / "state", acks, "--rate", "1000", "--seconds", "1", "--devices", "20") as process:
+    with fleet(state, acks, "--rate", "1000", "--seconds", "1", "--devices", "20") as process:
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     summary = json.loads(output)
@@ -139,14 +110,11 @@ def test_a_fleet_without_a_broker_says_what_is_missing(brokers: EmbeddedBrokers,
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_stopped_fleet_leaves_its_acknowledgements(
-    brokers: EmbeddedBrokers, tmp_path: Path, number: signal.Signals, status: int
+    state: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     acks = tmp_path / "acks"
-    with fleet(tmp_path / "state", acks, "--rate", "500", "--seconds", "60") as process:
-        deadline = time.monotonic() + 30
-        while not any(path.stat().st_size > 2_000 for path in acks.glob(f"*{SUFFIX}")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with fleet(state, acks, "--rate", "500", "--seconds", "60") as process:
+        until(lambda: any(path.stat().st_size > 2_000 for path in acks.glob(f"*{SUFFIX}")), 30)
         process.send_signal(number)
         output, errors = process.communicate(timeout=30)
     assert process.returncode == status, errors

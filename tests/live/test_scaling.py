@@ -1,10 +1,10 @@
 """A chain that grows to two nodes and shrinks to one again while readings flow: real processes, and an exact ledger."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,12 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
-from tidegate.bus.knowledge import Knowledge
+from support.bus import ControlBus
+from support.processes import RATE_FLEET, family
 
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.assignments import Assignments
-from tidegate.bus.wire import Wire
+from tidegate.bus.documents import NODE_LEASES, PROGRESS, SLICES, Holder
 from tidegate.control.slicing.spreading import slices_to_move, stayers
 from tidegate.controller.executors import Executors
 from tidegate.controller.sensors import Sensors
@@ -25,14 +23,15 @@ from tidegate.devices.acknowledgements import read_directory
 from tidegate.local.chain import Chain
 from tidegate.model.decisions import Action, Reason
 from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
 from tidegate.model.observations import Observation
-from tidegate.model.scaling import SCALE_KEY
+from tidegate.model.progress import NodeProgress, RowsAtLimit
 from tidegate.pipeline.tables.ledger import check, read_identities
 from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 QUICK = {"TIDEGATE_NODE__TRIGGER_MS": "100", "TIDEGATE_NODE__LEASE_S": "2"}
-FLEET = [sys.executable, "-m", "tidegate_bench.rig.steady_load", "--json", "--devices", "40", "--rate", "300"]
+FLEET = [*RATE_FLEET, "--json", "--devices", "40", "--rate", "300"]
 
 
 def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:
@@ -45,8 +44,8 @@ class Site:
 
     def __init__(self, chain: Chain, said: list[str]) -> None:
         self.chain, self.said = chain, said
-        self._control = Wire(chain.installation.control_urls)
-        self._executors = Executors(Knowledge(self._control))
+        self._bus = ControlBus(chain.installation)
+        self._executors = Executors(self._bus)
         self._sensors = Sensors(chain.installation, name="test")
         self.acks = chain.state / "acks"
         seconds = ["--seconds", "120", "--state", str(chain.state), "--acks", str(self.acks)]
@@ -56,7 +55,7 @@ class Site:
         self.fleet.kill()
         self.fleet.communicate()
         self._sensors.close()
-        self._control.close()
+        self._bus.close()
 
     def act(self, kind: str, **arguments: Any) -> None:
         carry_out(self._executors, kind, **arguments)
@@ -83,17 +82,14 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with Chain(tmp_path, Settings(), said.append, nodes_max=2, environment=QUICK) as chain:
         chain.start_brokers()
         running = Site(chain, said)
-        yield running
-        running.close()
+        try:
+            yield running
+        finally:
+            running.close()
 
 
 def slices_of(seen: Observation) -> dict[str, int]:
     return {node.name: len(node.slices) for node in seen.nodes}
-
-
-def family(chain: Chain, name: str) -> list[psutil.Process]:
-    parent = psutil.Process(chain.parts[name].pid)
-    return [parent, *parent.children(recursive=True)]
 
 
 def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
@@ -117,7 +113,7 @@ def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
         "node-2 stays because 2 processing nodes are wanted.",
     ]
 
-    leaving = family(chain, "node-2")
+    leaving = family(chain.parts["node-2"].pid)
     assert len(leaving) > 2, "a JVM and its workers"
     site.act("scale", nodes_wanted=1)
     site.until(lambda _: "node-2" not in chain.parts, spread_over=1)
@@ -152,56 +148,52 @@ def nothing_outlives_a_stop_in_the_middle_of_a_start(site: Site) -> None:
     site.act("scale", nodes_wanted=7)
     site.until(lambda _: "node-2" in site.chain.parts, within_s=10)
     assert "7 processing nodes are wanted, but only 2 may run here: raise --nodes-max." in site.said
-    started = [member for name in site.chain.parts for member in family(site.chain, name)]
+    started = [member for name in site.chain.parts for member in family(site.chain.parts[name].pid)]
     site.chain.stop()
     _, alive = psutil.wait_procs(started, timeout=20)
     assert alive == []
 
 
-def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(tmp_path: Path) -> None:
+def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(installation: Installation) -> None:
     """Nodes that exist on paper only: one works, one warms up, a third is wanted."""
-    with EmbeddedBrokers(tmp_path, BrokerSettings(slices=2)) as brokers:
-        assert brokers.installation is not None
-        sensors = Sensors(brokers.installation, name="test")
-        with Wire(brokers.installation.control_urls) as control:
-            knowledge = Knowledge(control)
-            executors = Executors(knowledge)
-            carry_out(executors, "move", takers={"0": "node-1"})
-            assert knowledge.get("slices") is None, "there was nothing to move"
-            knowledge.put("lease.node-1", b"here")
-            assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
-            knowledge.put("progress.node-1", b'{"ready": true, "limit": {"rows": 900, "seconds": 1.5}}')
-            Assignments(knowledge, 2).adopt_orphans()
-            seen = sensors.observe(())
-            assert (seen.starting, seen.nodes[0].ready) == (0, True)
-            assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
+    with contextlib.closing(Sensors(installation, name="test")) as sensors, ControlBus(installation) as bus:
+        executors = Executors(bus)
+        carry_out(executors, "move", takers={"0": "node-1"})
+        assert bus.get(SLICES) is None, "there was nothing to move"
+        bus.put(NODE_LEASES, Holder("node-1", "1"), "node-1")
+        assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
+        at_limit = RowsAtLimit(rows=900, seconds=1.5)
+        bus.put(PROGRESS, NodeProgress(node="node-1", limit=at_limit), "node-1")
+        bus.assignments.adopt_orphans()
+        seen = sensors.observe(())
+        assert (seen.starting, seen.nodes[0].ready) == (0, True)
+        assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
 
-            carry_out(executors, "scale", nodes_wanted=3)
-            knowledge.put("lease.node-2", b"here")
-            knowledge.put("progress.node-2", b'{"ready": false}')
-            seen = sensors.observe(())
-            assert ([node.ready for node in seen.nodes], seen.starting) == ([True, False], 2)
+        carry_out(executors, "scale", nodes_wanted=3)
+        bus.put(NODE_LEASES, Holder("node-2", "1"), "node-2")
+        bus.put(PROGRESS, NodeProgress(node="node-2", ready=False), "node-2")
+        seen = sensors.observe(())
+        assert ([node.ready for node in seen.nodes], seen.starting) == ([True, False], 2)
 
-            carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
-            assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
+        carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
+        assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
 
-            knowledge.put("progress.node-2", b'{"ready": true, "at": %f}' % time.time())
-            knowledge.delete("lease.node-2")
-            seen = sensors.observe(())
-            assert [(node.name, node.is_working, node.slices) for node in seen.nodes] == [
-                ("node-1", True, (0, 1)), ("node-2", False, ())
-            ]  # fmt: skip
-            assert seen.starting == 2
-            carry_out(executors, "scale", nodes_wanted=1)
-            assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
-            carry_out(executors, "scale", nodes_wanted=3)
-            assert sensors.observe(()).starting == 2
+        bus.put(PROGRESS, NodeProgress(node="node-2", at=time.time()), "node-2")
+        bus.delete(NODE_LEASES, "node-2")
+        seen = sensors.observe(())
+        assert [(node.name, node.is_working, node.slices) for node in seen.nodes] == [
+            ("node-1", True, (0, 1)), ("node-2", False, ())
+        ]  # fmt: skip
+        assert seen.starting == 2
+        carry_out(executors, "scale", nodes_wanted=1)
+        assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
+        carry_out(executors, "scale", nodes_wanted=3)
+        assert sensors.observe(()).starting == 2
 
-            knowledge.put(SCALE_KEY, b'{"nodes_wanted": 0}')
-            seen = sensors.observe(())
-            assert seen.starting == 2
-            assert any("How many processing nodes are wanted is not known" in alarm for alarm in seen.alarms)
-        sensors.close()
+        bus.put_raw("scale", b'{"nodes_wanted": 0}')
+        seen = sensors.observe(())
+        assert seen.starting == 2
+        assert any("How many processing nodes are wanted is not known" in alarm for alarm in seen.alarms)
 
 
 def test_more_nodes_than_may_run_are_refused_with_a_sentence(tmp_path: Path) -> None:

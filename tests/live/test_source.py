@@ -8,18 +8,21 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from tidegate.bus.knowledge import Knowledge
+from support.bus import ControlBus
 
 import tidegate.brokers.nats.fetch as fetching
 import tidegate.pipeline.sources.slices as jetstream
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
+from tidegate.brokers.port import SliceRange
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.assignments import Assignments
+from tidegate.bus.documents import NODE_LEASES
+from tidegate.bus.installation import save_installation
+from tidegate.bus.leases import Lease
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.sources.slices import JetStreamReader
+from tidegate.pipeline.sources.slices import SliceReader
 from tidegate_bench.pipeline.filling import open_slice
 
 pytestmark = pytest.mark.live
@@ -52,11 +55,12 @@ def wire(here: Installation) -> Iterator[Wire]:
         yield connected
 
 
-def rows_of(wire: Wire, ranges: list[tuple[int, int, int]]) -> dict[int, list[tuple[int, bytes, bytes]]]:
-    found: dict[int, list[tuple[int, bytes, bytes]]] = {}
-    for rows in fetch(wire, ranges):
+def rows_of(wire: Wire, ranges: list[tuple[int, int, int]]) -> dict[int, list[tuple[int, str, bytes]]]:
+    found: dict[int, list[tuple[int, str, bytes]]] = {}
+    for rows in fetch(wire, [SliceRange(*one) for one in ranges]):
+        offsets = range(rows.first, rows.first + len(rows.payloads))
         found.setdefault(rows.slice, []).extend(
-            zip(rows.offsets, rows.columns.subjects.to_pylist(), rows.columns.payloads.to_pylist(), strict=True)
+            zip(offsets, rows.topics.to_pylist(), rows.payloads.to_pylist(), strict=True)
         )
     return found
 
@@ -105,13 +109,12 @@ def test_what_the_log_does_not_have_yet_is_waited_for_and_then_an_error(
 
 
 @pytest.fixture
-def reader(here: Installation, tmp_path: Path) -> Iterator[JetStreamReader]:
+def reader(here: Installation, tmp_path: Path) -> Iterator[SliceReader]:
     fresh = msgspec.structs.replace(here, tables=str(tmp_path / "tables"))
-    fresh.save(tmp_path)
-    with Wire(here.control_urls) as control:
-        assignments = Assignments(Knowledge(control), SLICES)
-        assignments.change(lambda before: before.vacate("other").adopt(["reader"])[0])
-    reading = JetStreamReader({"state": str(tmp_path), "node": "reader", "partitions": "2"})
+    save_installation(fresh, tmp_path)
+    with ControlBus(here) as bus:
+        bus.assignments.change(lambda before: before.vacate("other").adopt(["reader"])[0])
+    reading = SliceReader({"state": str(tmp_path), "node": "reader", "partitions": "2"})
     yield reading
     reading.stop()
     # A worker keeps its connection for the next batch; this process is none.
@@ -120,7 +123,7 @@ def reader(here: Installation, tmp_path: Path) -> Iterator[JetStreamReader]:
     jetstream._wires.clear()
 
 
-def test_a_batch_stays_within_the_limit_and_shares_it(reader: JetStreamReader) -> None:
+def test_a_batch_stays_within_the_limit_and_shares_it(reader: SliceReader) -> None:
     end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(300))
     assert sum(to - begin for _, begin, to in end.values()) == 300
     assert all(to - begin == 100 for _, begin, to in end.values())
@@ -128,7 +131,7 @@ def test_a_batch_stays_within_the_limit_and_shares_it(reader: JetStreamReader) -
     assert all(to == ROWS + 1 for _, _, to in after.values())
 
 
-def test_the_same_offsets_give_the_same_rows(reader: JetStreamReader) -> None:
+def test_the_same_offsets_give_the_same_rows(reader: SliceReader) -> None:
     start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
     end = reader.latestOffset(start, ReadMaxRows(90))
 
@@ -142,13 +145,13 @@ def test_the_same_offsets_give_the_same_rows(reader: JetStreamReader) -> None:
     assert "telemetry/d.3" in first[0].column("topic").to_pylist()
 
 
-def test_nothing_new_is_no_partition(reader: JetStreamReader) -> None:
+def test_nothing_new_is_no_partition(reader: SliceReader) -> None:
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     assert reader.partitions(end, end) == []
     assert reader.latestOffset(end, ReadMaxRows(10)) == end
 
 
-def test_available_now_ends_where_the_log_was(reader: JetStreamReader, here: Installation) -> None:
+def test_available_now_ends_where_the_log_was(reader: SliceReader, here: Installation) -> None:
     reader.prepareForTriggerAvailableNow()
     with Wire(here.data_urls) as other:
         other.request("tg.0.telemetry.late", b"{}")
@@ -156,20 +159,19 @@ def test_available_now_ends_where_the_log_was(reader: JetStreamReader, here: Ins
     assert reader.planner.ends([0])[0] == end["0"][2] + 1
 
 
-def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: JetStreamReader, here: Installation) -> None:
+def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: SliceReader, here: Installation) -> None:
     start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
-    with Wire(here.control_urls) as control:
-        assignments = Assignments(Knowledge(control), SLICES)
-        revision = assignments.renew_lease("other", "x", None, 5)
-        assert revision is not None
+    with ControlBus(here) as bus:
+        assignments, lease = bus.assignments, Lease(bus, NODE_LEASES, "other", 5)
+        assert lease.keep()
         assert assignments.move(1, "other") is None
         after = reader.latestOffset(start, ReadMaxRows(30))
         assert sorted(after) == ["0", "2"]
         assert assignments.current().ownerships[1].owner == "other"
-        assignments.end_lease("other")
+        lease.end()
 
 
-def test_a_log_that_ends_before_what_the_tables_have_is_an_error(reader: JetStreamReader) -> None:
+def test_a_log_that_ends_before_what_the_tables_have_is_an_error(reader: SliceReader) -> None:
     start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
     ahead = {name: [epoch, begin, 10**6] for name, (epoch, begin, _) in start.items()}
     with pytest.raises(SequenceGapError, match="but the tables have it up to 1000000"):

@@ -4,16 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from support.bus import ControlBus
+from support.processes import RATE_FLEET, TIDEGATE, family, said, tidegate
+from support.waiting import until
+
+from tidegate.bus.installation import FILE_NAME, load_installation
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
-TIDEGATE = [sys.executable, "-m", "tidegate.cli.main"]
 
 
 @pytest.fixture
@@ -26,41 +28,28 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def status(state: Path) -> dict:
-    done = subprocess.run(
-        [*TIDEGATE, "status", "--json", "--state", str(state)], capture_output=True, text=True, timeout=60, check=False
-    )
-    return json.loads(done.stdout) if done.returncode == 0 else {}
-
-
-def until(condition, timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.3)
-
-
-def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    return psutil.Process(process.pid).children(recursive=True)
+def wait_for_the_node(state: Path) -> None:
+    """Asked of the bus, because a command every moment would keep a core from what is starting."""
+    until((state / FILE_NAME).exists, 60, every_s=0.1)
+    with ControlBus(load_installation(state)) as bus:
+        until(lambda: "node-1" in bus.assignments.alive(), 90, every_s=0.1)
 
 
 def test_up_serves_until_ctrl_c_and_leaves_nothing_running(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
     state = tmp_path / "state"
-    until(lambda: "node-1" in status(state).get("nodes", {}))
-    load = [sys.executable, "-m", "tidegate_bench.rig.steady_load", "--state", str(state), "--acks", f"{state}/acks"]
-    subprocess.run([*load, "--devices", "20", "--rate", "200", "--seconds", "2"], check=True, timeout=60)
-    ledger = [*TIDEGATE, "ledger", "check", "--state", str(state), "--json"]
-    until(lambda: subprocess.run(ledger, capture_output=True, timeout=60, check=False).returncode == 0)
-    table = subprocess.run(
-        [*TIDEGATE, "status", "--state", str(state)], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "1 processing node(s) run." in table.stdout
-    compacted = subprocess.run(
-        [*TIDEGATE, "compact", "--state", str(state)], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "readings:" in compacted.stdout
-    assert subprocess.run(ledger, capture_output=True, timeout=60, check=False).returncode == 0
-    children = family(running)
+    here = ("--state", str(state))
+    wait_for_the_node(state)
+    assert "node-1" in json.loads(said("status", "--json", *here))["nodes"]
+    fleet = [*RATE_FLEET, *here, "--acks", str(state / "acks")]
+    subprocess.run([*fleet, "--devices", "20", "--rate", "200", "--seconds", "2"], check=True, timeout=60)
+    until(lambda: tidegate("ledger", "check", "--json", *here).returncode == 0, 60, every_s=0.3)
+    assert "1 processing node(s) run." in said("status", *here)
+    with ControlBus(load_installation(state)) as bus:
+        always = {"gateways", "leader", "lease", "offsets", "policy.send_rate", "progress", "routes", "scale", "slices"}
+        until(lambda: always <= bus.documents())
+    assert "readings:" in said("compact", *here)
+    assert tidegate("ledger", "check", "--json", *here).returncode == 0
+    _, *children = family(running.pid)
     assert children
     os.kill(running.pid, signal.SIGINT)
     assert running.wait(timeout=60) == 0
@@ -70,8 +59,8 @@ def test_up_serves_until_ctrl_c_and_leaves_nothing_running(running: subprocess.P
 
 
 def test_nothing_outlives_a_killed_up(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    until(lambda: "node-1" in status(tmp_path / "state").get("nodes", {}))
-    children = family(running)
+    wait_for_the_node(tmp_path / "state")
+    _, *children = family(running.pid)
     running.kill()
     running.wait()
     _, alive = psutil.wait_procs(children, timeout=40)

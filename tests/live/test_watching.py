@@ -2,34 +2,37 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tidegate.bus.knowledge import Entry, Knowledge
+from support.bus import ControlBus
+from support.waiting import until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.documents import ADVICE, ROUTES, Document
 from tidegate.bus.watching import Watcher
-from tidegate.bus.wire import Wire
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.advice import Advice
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 from tidegate.model.installation import Installation
+from tidegate.model.routes import Routes
 
 pytestmark = pytest.mark.live
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
+Heard = tuple[str, object, int]
+NOWHERE = Routes(brokers=())
 
 
 @contextlib.asynccontextmanager
-async def watching(installation: Installation, heard: list[tuple[str, bytes | None, int]]) -> AsyncIterator[Watcher]:
-    def changed(key: str, value: bytes | None, revision: int) -> None:
-        heard.append((key, value, revision))
+async def watching(installation: Installation, heard: list[Heard]) -> AsyncIterator[Watcher]:
+    def changed(document: Document[Any], value: object, revision: int) -> None:
+        heard.append((document.key, value, revision))
 
-    watcher = Watcher(installation.control_urls, ("one", "two"), changed, name="test", reread_s=0.5)
+    def damaged(error: DamagedDocumentError) -> None:
+        heard.append((error.where, error, 0))
+
+    watcher = Watcher(installation.control_urls, (ADVICE, ROUTES), changed, damaged, name="test", reread_s=0.5)
     watcher.start()
     try:
         yield watcher
@@ -37,59 +40,61 @@ async def watching(installation: Installation, heard: list[tuple[str, bytes | No
         await watcher.stop()
 
 
-async def follow(installation: Installation, knowledge: Knowledge, control: "Bus") -> None:
-    heard: list[tuple[str, bytes | None, int]] = []
+def advice(interval_s: float) -> Advice:
+    return Advice(interval_s=interval_s, lifetime_s=60)
+
+
+async def follow(installation: Installation, bus: ControlBus, brokers: EmbeddedBrokers) -> None:
+    heard: list[Heard] = []
     async with watching(installation, heard) as watcher:
         assert await watcher.first_read(10)
-        assert heard == [("one", None, 0), ("two", None, 0)]
-        first = await watcher.put("one", b"1")
-        await until(lambda: heard[2:] == [("one", b"1", first)])
-        assert knowledge.put("one", b"forged", revision=first + 7) is None
+        assert heard == [("advice", None, 0), ("routes", None, 0)]
+        first = await watcher.put(ADVICE, advice(1))
+        await until_async(lambda: heard[2:] == [("advice", advice(1), first)])
+        assert bus.put(ADVICE, advice(9), revision=first + 7) is None
         await asyncio.sleep(0.2)
         assert len(heard) == 3, "a write that lost its compare-and-set is no change"
-        second = knowledge.put("one", b"1")
+        second = bus.put(ADVICE, advice(1))
         assert second is not None
-        await until(lambda: heard[3:] == [("one", b"1", second)])
-        assert await watcher.get("one") == Entry(b"1", second)
-        leased = await watcher.put("two", b"lease", lease_s=1)
-        await until(lambda: heard[4:] == [("two", b"lease", leased), ("two", None, 0)])
-        knowledge.delete("one")
-        await until(lambda: heard[-1] == ("one", None, 0))
+        await until_async(lambda: heard[3:] == [("advice", advice(1), second)])
+        leased = await watcher.put(ROUTES, NOWHERE, lease_s=1)
+        await until_async(lambda: heard[4:] == [("routes", NOWHERE, leased), ("routes", None, 0)])
+        bus.delete(ADVICE)
+        await until_async(lambda: heard[-1] == ("advice", None, 0))
 
-        control.kill()
         before = len(heard)
-        await until(lambda: not watcher.connected)
-        with pytest.raises(BrokerUnavailableError, match="control bus is away"):
-            await watcher.put("one", b"2")
+        bus.put_raw("routes", b'{"brokers": 7}')
+        await until_async(lambda: len(heard) > before)
+        assert [(key, type(value)) for key, value, _ in heard[before:]] == [("routes", DamagedDocumentError)]
+        await asyncio.sleep(0.7)
+        assert len(heard) == before + 1, "a damaged document is told once, not at every look"
+
+        brokers.kill_control()
+        before = len(heard)
+        await until_async(lambda: not watcher.connected)
+        with pytest.raises(BrokerUnavailableError, match="control bus is away: advice waits until it is back"):
+            await watcher.put(ADVICE, advice(2))
         assert len(heard) == before, "what is known stays known"
-        control.start()
-        await until(lambda: watcher.connected)
-        third = await watcher.put("one", b"3")
-        await until(lambda: heard[before:] == [("one", b"3", third)])
-
-
-class Bus:
-    """The control bus's own process, to be taken away and given back."""
-
-    def __init__(self, brokers: EmbeddedBrokers) -> None:
-        assert brokers._control is not None
-        self.kill, self.start = brokers._control.kill, brokers._control.start
+        brokers.start_control()
+        await until_async(lambda: watcher.connected)
+        third = await watcher.put(ADVICE, advice(3))
+        await until_async(lambda: heard[before:] == [("advice", advice(3), third)])
 
 
 def test_a_watcher_hears_every_change_and_survives_the_bus(tmp_path: Path) -> None:
     with EmbeddedBrokers(tmp_path, BrokerSettings(nodes=1, slices=1)) as brokers:
         assert brokers.installation is not None
-        with Wire(brokers.installation.control_urls) as wire:
-            asyncio.run(follow(brokers.installation, Knowledge(wire), Bus(brokers)))
+        with ControlBus(brokers.installation) as bus:
+            asyncio.run(follow(brokers.installation, bus, brokers))
 
 
 def test_a_watcher_waits_for_a_bus_that_is_not_there_yet() -> None:
     async def wait() -> None:
-        watcher = Watcher(("nats://control:x@127.0.0.1:1",), ("one",), lambda *_: None, name="test")
+        watcher = Watcher(("nats://control:x@127.0.0.1:1",), (ADVICE,), name="test")
         watcher.start()
         assert not await watcher.first_read(0.3)
-        with pytest.raises(BrokerUnavailableError, match="one waits"):
-            await watcher.get("one")
+        with pytest.raises(BrokerUnavailableError, match="advice waits"):
+            await watcher.put(ADVICE, advice(1))
         await watcher.stop()
 
     asyncio.run(wait())

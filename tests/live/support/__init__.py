@@ -1,0 +1,1 @@
+"""What live tests share: running parts, clients of them, and ways to look inside."""

@@ -1,0 +1,37 @@
+"""Readings by HTTP: acknowledged, advised, or refused with a reason."""
+
+import pytest
+from support.gateways import Running
+from support.readings import READING, TOKEN, post
+from support.waiting import until
+
+pytestmark = pytest.mark.live
+
+
+def test_a_reading_by_http_is_acknowledged_and_advised(running: Running) -> None:
+    running.advise(7.5)
+    with running.client("http-listener") as listener:
+        listener.subscribed(("telemetry/web-1", 1))
+        status, text, headers = post(running, "web-1", READING)
+        assert (status, text) == (204, "")
+        assert headers["tidegate-interval-s"] == "7.5"
+        assert 30 < float(headers["tidegate-lifetime-s"]) <= 60
+        until(lambda: listener.heard == [("telemetry/web-1", READING)])
+
+
+@pytest.mark.parametrize(
+    ("device", "body", "token", "status", "words"),
+    [
+        pytest.param("web-1", READING, "wrong", 401, "token is missing or wrong", id="a wrong token"),
+        pytest.param("web-1", b"warm", TOKEN, 400, "not a reading", id="no JSON"),
+        pytest.param("web-1", b'{"value": 1, "boot": 1}', TOKEN, 400, "boot and seq", id="half an identity"),
+        pytest.param("web%231", READING, TOKEN, 400, "topic level", id="a device that is no topic level"),
+        pytest.param("web-1", bytes(70_000), TOKEN, 413, "too large", id="a body that is too large"),
+    ],
+)
+def test_a_bad_request_is_told_why(
+    running: Running, device: str, body: bytes, token: str, status: int, words: str
+) -> None:
+    got, text, _ = post(running, device, body, token)
+    assert (got, text.count("\n")) == (status, 1)
+    assert words in text
