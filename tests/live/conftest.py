@@ -4,6 +4,7 @@ A test that needs *some* running system takes these and keeps apart by its own d
 kills, fills or configures a broker starts its own.
 """
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -33,7 +34,17 @@ def _nothing_survives() -> Iterator[None]:
     mark = processes.mark()
     yield
     _, alive = psutil.wait_procs(processes.marked(mark), timeout=GONE_S_MAX)
-    assert [process.cmdline() for process in alive] == []
+    names = [str(process) for process in alive]
+    for process in alive:
+        process.kill()
+    assert names == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_are_heard() -> None:
+    """A shell that runs the tests in the background has them ignore SIGINT, and every process below them as well."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

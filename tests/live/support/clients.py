@@ -33,7 +33,7 @@ class Client(paho.Client):
         self.granted: list[list[int]] = []
         self.presents: list[bool] = []  # whether a session was there, at each connect
         self.on_connect = lambda _c, _u, flags, _r, _p: self.presents.append(flags.session_present)
-        self.on_message = lambda _c, _u, message: self.heard.append((message.topic, message.payload))
+        self.on_message = lambda _c, _u, message: self.heard.append((message.topic, bytes(message.payload)))
         self.on_subscribe = lambda _c, _u, _m, codes, _p: self.granted.append([code.value for code in codes])
 
     @property

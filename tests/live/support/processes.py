@@ -62,6 +62,6 @@ def marked(mark: str) -> list[psutil.Process]:
 
 def _has(process: psutil.Process, mark: str) -> bool:
     try:
-        return process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
