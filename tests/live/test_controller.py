@@ -22,7 +22,7 @@ from support.waiting import until, until_async
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, Holder
-from tidegate.bus.leases import LeaderLease
+from tidegate.bus.leases import LeaderLease, Lease
 from tidegate.cli import explain as commands
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
