@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 from support.bus import ControlBus
 from support.clients import publish_all
@@ -245,6 +246,7 @@ def test_a_leader_whose_bus_hangs_stops_acting(site: Site) -> None:
         assert lease.keep()
         os.kill(control_pid, signal.SIGSTOP)
         try:
+            until(lambda: psutil.Process(control_pid).status() == psutil.STATUS_STOPPED)
             with pytest.raises(BrokerUnavailableError):
                 lease.keep()
             until(lambda: not lease.may_act)

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from support.bus import ControlBus
 
 import tidegate.brokers.nats.fetch as fetching
-import tidegate.pipeline.sources.slices as jetstream
+from tidegate.brokers.nats import direct_get
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.port import SliceRange
@@ -22,6 +22,7 @@ from tidegate.bus.leases import Lease
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
+from tidegate.pipeline.sources import slices
 from tidegate.pipeline.sources.slices import SliceReader
 from tidegate_bench.pipeline.filling import open_slice
 
@@ -100,7 +101,7 @@ def test_a_missing_message_is_an_error_that_names_it(
 def test_what_the_log_does_not_have_yet_is_waited_for_and_then_an_error(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "STALL_S", 0.5)
+    monkeypatch.setattr(direct_get, "STALL_S", 0.5)
     with pytest.raises(BrokerUnavailableError):
         rows_of(wire, [(0, ROWS, ROWS + 50)])
 
@@ -118,9 +119,9 @@ def reader(here: Installation, tmp_path: Path) -> Iterator[SliceReader]:
     yield reading
     reading.stop()
     # A worker keeps its connection for the next batch; this process is none.
-    for kept in jetstream._wires.values():
+    for kept in slices._logs.values():
         kept.close()
-    jetstream._wires.clear()
+    slices._logs.clear()
 
 
 def test_a_batch_stays_within_the_limit_and_shares_it(reader: SliceReader) -> None:
