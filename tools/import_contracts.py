@@ -20,16 +20,20 @@ class Arrows(Contract):
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002 - import-linter's
         allowed = parsed(self.allowed)
-        refused = []
+        refused, unused = [], {(of, to) for of, arrows in allowed.items() for to in arrows}
         for importer, imported in sorted(edges_between(graph, graph.modules)):
             of, to = folder_below(self.root, importer), folder_below(self.root, imported)
-            if of is not None and to is not None and of != to and to not in allowed.get(of, set()):
-                refused.append(f"{importer} imports {imported}")
+            if of is None or to is None or of == to:
+                continue
+            unused.discard((of, to))
+            if to not in allowed.get(of, set()):
+                refused.append(f"{importer} imports {imported}: there is no such arrow in pyproject.toml")
+        refused += [f"nothing in {of} imports {to}: take that arrow out of pyproject.toml" for of, to in sorted(unused)]
         return ContractCheck(kept=not refused, metadata={"refused": refused})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         for sentence in check.metadata["refused"]:
-            output.print_error(f"{sentence}: there is no such arrow in pyproject.toml.")
+            output.print_error(f"{sentence}.")
 
 
 class NoCycles(Contract):

@@ -4,6 +4,7 @@ A test that needs *some* running system takes these and keeps apart by its own d
 kills, fills or configures a broker starts its own.
 """
 
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ def _nothing_survives() -> Iterator[None]:
     mark = processes.mark()
     yield
     _, alive = psutil.wait_procs(processes.marked(mark), timeout=GONE_S_MAX)
-    names = [str(process) for process in alive]
+    names = [f"{process.pid}: {shlex.join(process.cmdline())}" for process in alive]
     for process in alive:
         process.kill()
     assert names == []

@@ -1,5 +1,6 @@
 """The demo's verdict from tables whose ages are known by construction."""
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -47,6 +48,13 @@ def test_ages_count_readings_of_the_flood_not_messages_of_the_calm() -> None:
     assert found.age_s_mean == pytest.approx((1 * 1 + 4 * 3) / 4)
     assert found.age_s_worst == 4
     assert (found.messages, found.readings) == (2, 4)
+
+
+def test_what_the_next_act_commits_is_not_counted_twice() -> None:
+    messages = rows((18, 19.9, 1), (19, 20.0, 1), (20.1, 20.3, 1))
+    assert sum(second["messages"] for second in by_second(act(), messages)) == 2
+    following = msgspec.structs.replace(act(), began_s=BEGAN_S + 20.05, ended_s=BEGAN_S + 30)
+    assert sum(second["messages"] for second in by_second(following, messages)) == 1
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,9 @@ class DiskGuard(Protocol):
     def check(self) -> DiskState:
         """Measure, stop or resume acknowledging where that is due, and say what is. Call it every second or so."""
 
+    def close(self) -> None:
+        """Let go of its connection."""
+
 
 class EmbeddedServers(Protocol):
     """Brokers and control bus that this process starts and ends."""

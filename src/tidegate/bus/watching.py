@@ -17,6 +17,7 @@ from nats.errors import Error as NatsError
 from tidegate.bus import key_value
 from tidegate.bus.documents import Document
 from tidegate.bus.key_value import Answer, Entry, Request
+from tidegate.machine.tasks import end
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 
 REREAD_S = 3.0
@@ -68,10 +69,10 @@ class Watcher:
     async def stop(self) -> None:
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
         with contextlib.suppress(NatsError, OSError, TimeoutError):
-            await asyncio.wait_for(self._client.close(), RECONNECT_S)
+            async with asyncio.timeout(RECONNECT_S):
+                await self._client.close()
 
     @property
     def connected(self) -> bool:
@@ -80,7 +81,8 @@ class Watcher:
     async def first_read(self, timeout_s: float) -> bool:
         """Wait until every document was read once; False where the bus did not answer in time."""
         try:
-            await asyncio.wait_for(self._known.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._known.wait()
         except TimeoutError:
             return False
         return True
@@ -118,7 +120,8 @@ class Watcher:
                     self._compare(document, await self._get(document.key_of()))
                 self._known.set()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudged.wait(), self._reread_s)
+                async with asyncio.timeout(self._reread_s):
+                    await self._nudged.wait()
 
     async def _connect(self) -> None:
         while True:

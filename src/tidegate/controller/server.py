@@ -178,6 +178,7 @@ async def _repeat(step: Callable[[], Awaitable[None]], every_s: float, stop: asy
         await step()
         due_s = max(due_s + every_s, time.monotonic())
         try:
-            await asyncio.wait_for(stop.wait(), due_s - time.monotonic())
+            async with asyncio.timeout(due_s - time.monotonic()):
+                await stop.wait()
         except TimeoutError:
             continue

@@ -98,12 +98,15 @@ def rate(committed_s: np.ndarray, from_s: float, to_s: float) -> float:
 
 
 def by_second(act: Act, rows: pa.Table) -> list[dict[str, Any]]:
-    """The act second by second: what the checks can be recomputed from, and what a plot would show."""
+    """The act second by second: what the checks can be recomputed from, and what a plot would show.
+
+    The last second ends with the act: what is committed behind it belongs to the next one.
+    """
     committed_s, taken_s, count = (rows[name].to_numpy() for name in ("committed_s", "taken_s", "count"))
     found = []
     for second in range(int(act.ended_s - act.began_s) + 1):
         start_s = act.began_s + second
-        inside = (committed_s >= start_s) & (committed_s < start_s + 1)
+        inside = (committed_s >= start_s) & (committed_s < start_s + 1) & (committed_s <= act.ended_s)
         ages = committed_s[inside] - taken_s[inside]
         found.append(
             {

@@ -23,6 +23,7 @@ from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.reporting import report
+from tidegate.machine.tasks import end
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
@@ -149,9 +150,7 @@ class Gateway:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_S_MAX, return_when=asyncio.FIRST_COMPLETED)
         self.gate.abort_all()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self.gate.tell()
         await self.gate.stop()
         await self._ingest.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tidegate.brokers.opening import embedded_servers
+from tidegate.brokers.port import DiskGuard
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import PROGRESS
 from tidegate.bus.installation import save_installation
@@ -63,6 +64,7 @@ class Chain:
         self.web_addresses: list[tuple[str, int]] = []  # one per controller, the one that was given out first
         self._alarm: str | None = None
         self._buses: list[Bus] = []
+        self._guard: DiskGuard | None = None
 
     def __enter__(self) -> "Chain":
         return self
@@ -196,4 +198,6 @@ class Chain:
         for bus in self._buses:
             bus.close()
         self._buses.clear()
+        if self._guard is not None:
+            self._guard.close()
         self.brokers.stop()

@@ -7,6 +7,7 @@ machines cannot leave it; then what Spark says is all there is.
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,13 +45,13 @@ def _leave(directory: Path, error: TidegateError | OSError) -> None:
         left = Evidence(sentence=str(error), where=error.where, expected=str(error.expected), found=str(error.found))
     else:
         left = Evidence(sentence=str(error), where=str(error.filename or ""), errno=error.errno)
-    (directory / f"{os.getpid()}{_SUFFIX}").write_bytes(msgspec.json.encode(left))
+    # The time first: names sort as the errors came. The process, because two may fail at once.
+    (directory / f"{time.time_ns()}-{os.getpid()}{_SUFFIX}").write_bytes(msgspec.json.encode(left))
 
 
 def found_in(directory: Path) -> Evidence | None:
     """The first error that was left there; those behind it may be its consequences."""
-    files = sorted(directory.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_mtime_ns)
-    for file in files:
+    for file in sorted(directory.glob(f"*{_SUFFIX}")):
         with contextlib.suppress(OSError, msgspec.DecodeError):
             return msgspec.json.decode(file.read_bytes(), type=Evidence)
     return None

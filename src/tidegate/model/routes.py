@@ -6,7 +6,7 @@ import msgspec
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
-    """One MQTT listener. A weight of 0, or ill health, keeps new clients away; existing ones stay."""
+    """One MQTT listener. A weight of 0, or being unhealthy, keeps new clients away; existing ones stay."""
 
     name: str
     host: str

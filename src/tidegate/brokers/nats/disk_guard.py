@@ -44,6 +44,9 @@ class NatsDiskGuard:
         self._disk_bytes_max = disk_bytes_max
         self._free_bytes_min = free_bytes_min
 
+    def close(self) -> None:
+        self._wire.close()
+
     def check(self) -> DiskState:
         """Measure, close or open the gate where that is due, and say what is."""
         mqtt, ingest = ask_all(

@@ -35,5 +35,5 @@ def _read(name: str, address: str, monitor_url: str) -> BrokerState:
         connection.close()
     if answer.status == http.HTTPStatus.OK:
         return BrokerState(name=name, address=address, healthy=True, connections=connections)
-    problem = f"it calls itself ill ({health.get('error', health.get('status', answer.status))})."
+    problem = f"it reports itself unhealthy ({health.get('error', health.get('status', answer.status))})."
     return BrokerState(name=name, address=address, healthy=False, connections=connections, problem=problem)

@@ -18,6 +18,7 @@ from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.reporting import ProcessLoads, report
 from tidegate.gateway.shared.summing import state_of
+from tidegate.machine.tasks import end
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
@@ -96,9 +97,10 @@ class Supervisor:
                 is_calm = self._serves and not (self._ends or self._new or self._due_s)
                 self._woken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), CALM_S if is_calm else LOOK_S)
+                    async with asyncio.timeout(CALM_S if is_calm else LOOK_S):
+                        await self._woken.wait()
         finally:
-            reporting.cancel()
+            await end(reporting)
             await self._stop()
             await watcher.stop()
 
