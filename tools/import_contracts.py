@@ -37,7 +37,7 @@ class Arrows(Contract):
 
 
 class NoCycles(Contract):
-    """Neither modules nor folders import in a circle. ``except`` names modules that may, among themselves."""
+    """Neither modules nor folders import in a circle. ``exceptions`` names modules that may, among themselves."""
 
     type_name = "no_cycles"
     exceptions = fields.SetField(subfield=fields.StringField(), required=False)

@@ -4,6 +4,7 @@ A test that needs *some* running system takes these and keeps apart by its own d
 kills, fills or configures a broker starts its own.
 """
 
+import contextlib
 import shlex
 import signal
 import subprocess
@@ -35,9 +36,11 @@ def _nothing_survives() -> Iterator[None]:
     mark = processes.mark()
     yield
     _, alive = psutil.wait_procs(processes.marked(mark), timeout=GONE_S_MAX)
-    names = [f"{process.pid}: {shlex.join(process.cmdline())}" for process in alive]
+    names = []
     for process in alive:
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just gone after all
+            names.append(f"{process.pid}: {shlex.join(process.cmdline())}")
+            process.kill()
     assert names == []
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-from support.bus import ControlBus
+from support.bus import LEASE_S, ControlBus
 from support.clients import publish_all
 from support.log import Log
 from support.processes import TIDEGATE
@@ -52,8 +52,8 @@ class Site:
         gateway = GatewayState(
             name="g", address="127.0.0.1:1", measured_at_s=0, connections=40, publishes=0, acknowledged=0, advised=0
         )
-        self.bus.put(GATEWAYS, gateway, "g")
-        self.bus.put(NODE_LEASES, Holder("paper", "1"), "paper")
+        self.bus.put(GATEWAYS, gateway, "g", lease_s=LEASE_S)
+        self.bus.put(NODE_LEASES, Holder("paper", "1"), "paper", lease_s=LEASE_S)
         self.commit({})
 
     def publish(self, count: int) -> None:
@@ -291,7 +291,7 @@ def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
             await until_async(lambda: controller.view().now)
             site.bus.put_raw("mode", b"{{")
             await until_async(lambda: any("'mode' on the control bus is damaged" in one for one in alarms(controller)))
-            assert any("'tidegate release' writes it anew" in one for one in alarms(controller))
+            assert any("'tidegate release' writes it again" in one for one in alarms(controller))
             await asyncio.to_thread(commands.release, site.state)
             await until_async(lambda: not any("damaged" in one for one in alarms(controller)))
 
@@ -313,7 +313,7 @@ def test_brokers_without_a_log_are_watched_and_routed_to(site: Site) -> None:
             now = controller.view().now
             assert (now.devices, now.waiting, now.age_s) == (40, 0, 0.0)
             assert alarms(controller) == (), "what they do not keep is not missed"
-            site.brokers.kill_node(0)
+            site.brokers.kill_broker(0)
             await until_async(lambda: any("monitoring page does not answer" in one for one in alarms(controller)))
             assert not controller.view().chain.brokers[0].healthy
 
@@ -326,7 +326,7 @@ def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
     until(lambda: sensors.observe(()).arrived >= 20)
     before = sensors.observe(())
     assert (before.waiting, before.devices) == (20, 40)
-    site.brokers.kill_node(0)
+    site.brokers.kill_broker(0)
     after = sensors.observe(())
     assert (after.at_s, after.arrived, after.committed, after.devices) == (before.at_s, 20, 0, 40)
     assert any("What waits in the brokers is not known at the moment" in alarm for alarm in after.alarms)

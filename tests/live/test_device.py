@@ -234,13 +234,13 @@ def test_a_killed_broker_costs_no_sample(brokers: EmbeddedBrokers, tmp_path: Pat
         async with device("pump", installation, path, default_interval_s=0.05, settings=settings) as pump:
             sampling = asyncio.create_task(sample([pump]))
             await until_async(lambda: pump.counters.acked >= 5)
-            brokers.kill_node(0)
+            brokers.kill_broker(0)
             await until_async(lambda: not pump.connected)
             before = pump.counters
             await until_async(lambda: pump.counters.samples >= before.samples + 40)
             # The window is full and the rest is combined.
             assert pump.counters.sent - pump.counters.acked <= 4
-            brokers.start_node(0, wait=False)
+            brokers.start_broker(0, wait=False)
             await until_async(lambda: pump.counters.acked >= before.acked + 10 and pump.is_advised, 60)
             sampling.cancel()
             assert await pump.drain(30), pump.last_failure

@@ -246,9 +246,9 @@ def test_a_cluster_loses_no_acknowledged_message_to_kills(tmp_path: Path) -> Non
                     time.sleep(0.004)
 
             flow("calm", 0.5)
-            brokers.kill_node(2)
+            brokers.kill_broker(2)
             flow("two-left", 1.5)
-            brokers.start_node(2)
+            brokers.start_broker(2)
             flow("three-again", 0.5)
             brokers.kill_all()
             flow("none", 0.3)

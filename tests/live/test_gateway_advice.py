@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from support import bus
 from support.clients import CONNACK, is_closed, received
 from support.gateways import Running
 from support.readings import READING, connect_with_will, post
@@ -120,6 +121,17 @@ def test_a_device_with_no_other_topic_is_answered_by_the_gateway(running: Runnin
             b"\xb0\x02",
             b"\xd0\x00",
         ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b'{"interval_s":-1,"lifetime_s":10}', b'{"interval_s":1,"lifetime_s":0}', b"[1]"]
+)
+def test_advice_that_cannot_be_read_is_none_and_is_reported(running: Running, content: bytes) -> None:
+    running.advise(2.25)
+    running.said.clear()
+    bus.put_raw(running.here, "advice", content)
+    until(lambda: running.gateway.gate.advice.current() is None)
+    assert [said for said in running.said if "'advice' on the control bus is damaged" in said]
 
 
 def test_advice_that_nobody_renews_lapses(running: Running) -> None:

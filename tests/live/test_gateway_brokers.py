@@ -45,7 +45,7 @@ def test_a_broker_that_does_not_read_stops_its_devices_from_sending(
     with disturbed.raw(disturbed.connect_packet("eager")) as eager:
         received(eager, 4)
         packet = encode_publish(b"telemetry/eager", bytes(50_000))
-        brokers.pause_node(0)
+        brokers.pause_broker(0)
         try:
             eager.settimeout(2)
             with pytest.raises(TimeoutError):
@@ -56,7 +56,7 @@ def test_a_broker_that_does_not_read_stops_its_devices_from_sending(
             assert device.side.transport is not None
             assert device.side.transport.get_write_buffer_size() < 1_500_000
         finally:
-            brokers.resume_node(0)
+            brokers.resume_broker(0)
 
 
 def test_a_broker_that_dies_takes_its_devices_along_and_they_come_back(
@@ -64,11 +64,11 @@ def test_a_broker_that_dies_takes_its_devices_along_and_they_come_back(
 ) -> None:
     with disturbed.raw(disturbed.connect_packet("orphan")) as orphan:
         received(orphan, 4)
-        brokers.kill_node(0)
+        brokers.kill_broker(0)
         assert is_closed(orphan)
     with disturbed.raw(disturbed.connect_packet("orphan")) as orphan:
         assert received(orphan, 4) == b"\x20\x02\x00\x03"
-    brokers.start_node(0)
+    brokers.start_broker(0)
     with disturbed.client("orphan") as client:
         client.published("telemetry/orphan", READING)
     until(lambda: post(disturbed, "web-1", READING)[0] == 204)
@@ -97,6 +97,9 @@ def test_a_broker_that_is_not_there_is_passed_over(running: Running, installatio
                     assert is_closed(unlucky)
                 client.published("telemetry/persistent", READING)
             assert choosing.refused("no broker available") == 1
+            bus.put_raw(installation, "routes", b'{"brokers": 7}')
+            until(lambda: any("'routes' on the control bus is damaged" in said for said in choosing.said))
+            assert len(choosing.gateway.gate.router.routes.brokers) == 2, "the last good ones stay"
     bus.delete(installation, ROUTES)
     # Nobody says any routes now: the gateways go back to the installation's own brokers.
     until(lambda: [broker.name for broker in running.gateway.gate.router.routes.brokers] == ["broker-1"])

@@ -70,6 +70,7 @@ def test_progress_per_slice_is_on_the_control_bus(rig: Rig) -> None:
     for figures in slices:
         assert min(figures.epoch, figures.committed, figures.rows, figures.bytes) > 0
         assert min(figures.cost_us_per_row, figures.age_s) > 0
+        assert figures.lag >= 0
     assert any(one.query.get("processed_rows_per_s") for one in said)
 
 
@@ -136,9 +137,9 @@ def test_a_killed_worker_only_delays(rig: Rig) -> None:
 def test_the_broker_restarts_and_nothing_acknowledged_is_missing(rig: Rig) -> None:
     running = fleet(rig, "broker", seconds=5)
     time.sleep(1.5)
-    rig.brokers.kill_node(0)
+    rig.brokers.kill_broker(0)
     time.sleep(0.5)
-    rig.brokers.start_node(0)
+    rig.brokers.start_broker(0)
     settle(rig, running)
     with Log(rig.installation) as log:
         assert log.count() > 0

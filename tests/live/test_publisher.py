@@ -50,9 +50,9 @@ def test_a_killed_broker_costs_no_reading(brokers: EmbeddedBrokers, tmp_path: Pa
 
     async def disturb() -> None:
         await asyncio.sleep(0.3)
-        brokers.kill_node(0)
+        brokers.kill_broker(0)
         await asyncio.sleep(0.3)
-        brokers.start_node(0, wait=False)
+        brokers.start_broker(0, wait=False)
 
     async def run(file: AckFile) -> LoadPublisher:
         async with LoadPublisher(
@@ -99,7 +99,7 @@ def test_a_fleet_ends_with_its_summary(state: Path, tmp_path: Path) -> None:
 
 
 def test_a_fleet_without_a_broker_says_what_is_missing(brokers: EmbeddedBrokers, tmp_path: Path) -> None:
-    brokers.kill_node(0)
+    brokers.kill_broker(0)
     arguments = ("--count", "5", "--devices", "1", "--connections", "1", "--drain-s", "0.5")
     with fleet(tmp_path / "state", tmp_path / "acks", *arguments) as process:
         output, errors = process.communicate(timeout=60)

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.bus import ControlBus
+from support.bus import LEASE_S, ControlBus
 from support.processes import RATE_FLEET, family
 
 from tidegate.bus.documents import NODE_LEASES, PROGRESS, SLICES, Holder
@@ -160,7 +160,7 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
         executors = Executors(bus)
         carry_out(executors, "move", takers={"0": "node-1"})
         assert bus.get(SLICES) is None, "there was nothing to move"
-        bus.put(NODE_LEASES, Holder("node-1", "1"), "node-1")
+        bus.put(NODE_LEASES, Holder("node-1", "1"), "node-1", lease_s=LEASE_S)
         assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
         at_limit = RowsAtLimit(rows=900, seconds=1.5)
         bus.put(PROGRESS, NodeProgress(node="node-1", limit=at_limit), "node-1")
@@ -170,7 +170,7 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
         assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
 
         carry_out(executors, "scale", nodes_wanted=3)
-        bus.put(NODE_LEASES, Holder("node-2", "1"), "node-2")
+        bus.put(NODE_LEASES, Holder("node-2", "1"), "node-2", lease_s=LEASE_S)
         bus.put(PROGRESS, NodeProgress(node="node-2", ready=False), "node-2")
         seen = sensors.observe(())
         assert ([node.ready for node in seen.nodes], seen.starting) == ([True, False], 2)
@@ -178,7 +178,7 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
         carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
         assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
 
-        bus.put(PROGRESS, NodeProgress(node="node-2", at=time.time()), "node-2")
+        bus.put(PROGRESS, NodeProgress(node="node-2", at_s=time.time()), "node-2")
         bus.delete(NODE_LEASES, "node-2")
         seen = sensors.observe(())
         assert [(node.name, node.is_working, node.slices) for node in seen.nodes] == [
@@ -187,8 +187,12 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
         assert seen.starting == 2
         carry_out(executors, "scale", nodes_wanted=1)
         assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
+        bus.put_raw("scale", b"{")
+        assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "what was wanted last still is"
         carry_out(executors, "scale", nodes_wanted=3)
         assert sensors.observe(()).starting == 2
+        bus.put(PROGRESS, NodeProgress(node="node-2", at_s=time.time(), left=True), "node-2")
+        assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "it said that it was leaving"
 
         bus.put_raw("scale", b'{"nodes_wanted": 0}')
         seen = sensors.observe(())

@@ -49,12 +49,12 @@ async def follow(installation: Installation, bus: ControlBus, brokers: EmbeddedB
     async with watching(installation, heard) as watcher:
         assert await watcher.first_read(10)
         assert heard == [("advice", None, 0), ("routes", None, 0)]
-        first = await watcher.put(ADVICE, advice(1))
+        first = await watcher.put(ADVICE, advice(1), lease_s=60)
         await until_async(lambda: heard[2:] == [("advice", advice(1), first)])
-        assert bus.put(ADVICE, advice(9), revision=first + 7) is None
+        assert bus.put(ADVICE, advice(9), revision=first + 7, lease_s=60) is None
         await asyncio.sleep(0.2)
         assert len(heard) == 3, "a write that lost its compare-and-set is no change"
-        second = bus.put(ADVICE, advice(1))
+        second = bus.put(ADVICE, advice(1), lease_s=60)
         assert second is not None
         await until_async(lambda: heard[3:] == [("advice", advice(1), second)])
         leased = await watcher.put(ROUTES, NOWHERE, lease_s=1)
@@ -73,11 +73,11 @@ async def follow(installation: Installation, bus: ControlBus, brokers: EmbeddedB
         before = len(heard)
         await until_async(lambda: not watcher.connected)
         with pytest.raises(BrokerUnavailableError, match="control bus is away: advice waits until it is back"):
-            await watcher.put(ADVICE, advice(2))
+            await watcher.put(ADVICE, advice(2), lease_s=60)
         assert len(heard) == before, "what is known stays known"
         brokers.start_control()
         await until_async(lambda: watcher.connected)
-        third = await watcher.put(ADVICE, advice(3))
+        third = await watcher.put(ADVICE, advice(3), lease_s=60)
         await until_async(lambda: heard[before:] == [("advice", advice(3), third)])
 
 
@@ -94,7 +94,7 @@ def test_a_watcher_waits_for_a_bus_that_is_not_there_yet() -> None:
         watcher.start()
         assert not await watcher.first_read(0.3)
         with pytest.raises(BrokerUnavailableError, match="advice waits"):
-            await watcher.put(ADVICE, advice(1))
+            await watcher.put(ADVICE, advice(1), lease_s=60)
         await watcher.stop()
 
     asyncio.run(wait())

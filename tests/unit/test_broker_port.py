@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.brokers.opening import ADAPTERS, EMBEDDED_KIND, open_brokers, open_log
+from tidegate.brokers.opening import ADAPTERS, EMBEDDED_KIND, address_of_log, open_brokers, open_log
 from tidegate.brokers.port import Adapter, Brokers, SlicedLog
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation, LogAddress
-from tidegate.pipeline.sources.slices import address_of_log
 
 NOWHERE = "nats://a:b@127.0.0.1:1"
 INSTALLATION = Installation(

@@ -5,11 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.bus.documents import ADVICE, DOCUMENTS, GATEWAYS, JOBS, JOURNALS, MODE, OFFSETS, SCALE, named
+from tidegate.bus import documents
+from tidegate.bus.documents import (
+    ADVICE,
+    AUDIT,
+    DOCUMENTS,
+    GATEWAYS,
+    JOBS,
+    JOURNALS,
+    MODE,
+    OFFSETS,
+    SCALE,
+    Document,
+    named,
+)
 from tidegate.model.advice import Advice
 from tidegate.model.errors import DamagedDocumentError
 
 PARTS = {"controller", "leader", "gateway", "node", "up", "operator", "job"}
+SOURCE = Path(documents.__file__).parents[1]
 PAGE = Path(__file__).parents[2] / "docs" / "control-bus.md"
 
 
@@ -74,10 +88,61 @@ def test_a_damaged_document_of_several_names_the_one() -> None:
 
 
 def test_a_remedy_that_is_known_is_said() -> None:
-    with pytest.raises(DamagedDocumentError, match="'tidegate release' writes it anew"):
+    with pytest.raises(DamagedDocumentError, match="'tidegate release' writes it again"):
         MODE.decode(b"{{")
-    with pytest.raises(DamagedDocumentError, match="whoever writes it puts it anew"):
+    with pytest.raises(DamagedDocumentError, match="its writer writes it again soon"):
         SCALE.decode(b"{{")
+
+
+def test_what_must_not_outlive_its_writer_is_never_put_without_a_lease() -> None:
+    GATEWAYS.check_lease(5.0)
+    SCALE.check_lease(None)
+    with pytest.raises(ValueError, match="'advice' is kept under a lease"):
+        ADVICE.check_lease(None)
+
+
+def test_a_record_that_cannot_be_read_is_none() -> None:
+    assert AUDIT.decode(b"{}") is None
+    assert AUDIT.decode(b"\x00") is None
+
+
+# Which part the code of a folder is; code that everybody shares belongs to none.
+PART_OF = {"controller": "controller", "gateway": "gateway", "pipeline": "node", "local": "up", "cli": "operator"}
+
+
+STANDS_FOR = {"SLICES": "Assignments(", "NODE_LEASES": "ssignments.alive()", "LEADER": "LeaderLease("}
+
+
+def folders_that_use(name: str) -> set[str]:
+    """Parts whose code names a document, itself or by what stands for it in the bus."""
+    stands_for = {
+        "SLICES": "Assignments(",
+        "NODE_LEASES": "ssignments.alive()",
+        "LEADER": "LeaderLease(",
+        "AUDIT": "AuditLog(",
+    }
+    words = [
+        re.compile(rf"\b{name}\b(?!\()"),
+        *([re.compile(re.escape(stands_for[name]))] if name in stands_for else []),
+    ]
+    return {
+        part
+        for folder, part in PART_OF.items()
+        for file in (SOURCE / folder).rglob("*.py")
+        if any(word.search(_code(file)) for word in words)
+    }
+
+
+def _code(file: Path) -> str:
+    """Without the imports, which name more than they use."""
+    return "\n".join(line for line in file.read_text().splitlines() if not line.startswith(("from ", "import ")))
+
+
+@pytest.mark.parametrize("name", [name for name, value in vars(documents).items() if isinstance(value, Document)])
+def test_who_writes_and_reads_is_as_the_code_has_it(name: str) -> None:
+    document = getattr(documents, name)
+    said = {"controller" if part == "leader" else part for part in (*document.written_by, *document.read_by)}
+    assert folders_that_use(name) == said - {"job"}
 
 
 def test_the_page_on_the_control_bus_lists_the_catalogue() -> None:

@@ -56,6 +56,12 @@ def test_a_put_that_is_refused_for_another_reason_is_an_error() -> None:
         key_value.put("one", answer(NOBODY))
 
 
+def test_a_bus_that_nobody_serves_is_away_whatever_is_asked_of_it() -> None:
+    for ask in (key_value.created, key_value.listed, lambda answer: key_value.deleted("one", answer)):
+        with pytest.raises(BrokerUnavailableError, match="503"):
+            ask(answer(NOBODY))
+
+
 def test_a_lease_is_rounded_up_to_the_bus_s_whole_seconds() -> None:
     request = key_value.to_put("one", b"1", revision=0, lease_s=1.2)
     assert request.headers == {"Nats-Expected-Last-Subject-Sequence": "0", "Nats-TTL": "2s"}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.model.progress import NodeProgress, RowsAtLimit
@@ -101,7 +102,7 @@ def test_a_node_is_ready_once_a_batch_has_ended_even_one_without_slices() -> Non
     board.progressed(report(0, rows=0, ends=()))
     after = progress(board)
     assert (after.ready, after.query["held"]) == (True, [])
-    assert after.committed_at == 0, "an empty batch commits nothing"
+    assert after.committed_at_s == 0, "an empty batch commits nothing"
 
 
 def test_what_waits_for_the_next_trigger_is_at_the_limit_meanwhile() -> None:
@@ -117,3 +118,12 @@ def test_a_small_batch_that_left_something_was_not_cut_short_by_the_limit() -> N
     for batch, rows in enumerate([800, 499, 500], start=1):
         board.progressed(report(batch, rows=rows, latest=(300, 201)))
     assert progress(board).limit == limit(500, 0.4)
+
+
+def test_a_node_that_stops_in_good_order_says_so_even_if_nothing_else_is_new() -> None:
+    board = ProgressBoard("node-1")
+    assert not progress(board).left
+    last = board.farewell(now_s=3.0)
+    assert (last.left, last.at_s) == (True, 3.0)
+    written = msgspec.json.decode(msgspec.json.encode(last))
+    assert (written["at"], written["committed_at"]) == (3.0, 0.0), "the names that others read"

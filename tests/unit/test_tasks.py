@@ -20,7 +20,7 @@ async def deaf(times: int) -> None:
 
 @pytest.mark.parametrize("times", [0, 1, 3])
 def test_a_cancellation_is_said_again_until_it_is_heard(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "AGAIN_S", 0.01)
+    monkeypatch.setattr(tasks, "GRACE_S", 0.01)
 
     async def scenario() -> None:
         one, other = asyncio.create_task(deaf(times)), asyncio.create_task(deaf(0))
@@ -29,10 +29,31 @@ def test_a_cancellation_is_said_again_until_it_is_heard(times: int, monkeypatch:
             await tasks.end(one, other)
         assert one.cancelled()
         assert other.cancelled()
-        await tasks.end(one), "what is gone is gone"
+        await tasks.end(one)
 
     asyncio.run(scenario())
 
 
 def test_nothing_to_end_is_ended_at_once() -> None:
     asyncio.run(tasks.end())
+
+
+def test_a_task_may_tidy_up_and_its_error_is_not_left_unheard() -> None:
+    tidied = []
+
+    async def tidy() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            tidied.append(True)
+            raise OSError("while tidying up")
+
+    async def scenario() -> None:
+        task = asyncio.create_task(tidy())
+        await asyncio.sleep(0)
+        await tasks.end(task)
+        assert isinstance(task.exception(), OSError)
+
+    asyncio.run(scenario())
+    assert tidied == [True]

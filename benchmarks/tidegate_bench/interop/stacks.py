@@ -52,7 +52,7 @@ def mosquitto(state: Path, servers: Starter) -> Iterator[Installation]:
             monitor_urls=(),
             mqtt_user=_USER,
             mqtt_password=_PASSWORD,
-            slices=1,
+            slices=0,
             tables=str(state / "tables"),
         )
         save_installation(installation, state)

@@ -139,14 +139,14 @@ def _disturb_brokers(rig: Rig, how: str, what: str, chance: random.Random) -> st
     victims = [chance.randrange(3)] if what == "broker" else [0, 1, 2]
     if how == "kill":
         for index in victims:
-            rig.brokers.kill_node(index)
+            rig.brokers.kill_broker(index)
         time.sleep(chance.uniform(0.2, 2.0))
         for index in victims:
-            rig.brokers.start_node(index, wait=False)
+            rig.brokers.start_broker(index, wait=False)
     else:
         for index in victims:
-            rig.brokers.pause_node(index)
+            rig.brokers.pause_broker(index)
         time.sleep(LEASE_S * 2)
         for index in victims:
-            rig.brokers.resume_node(index)
+            rig.brokers.resume_broker(index)
     return ",".join(f"broker-{index + 1}" for index in victims)

@@ -26,6 +26,15 @@ def open_log(address: LogAddress, *, name: str = "tidegate", timeout_s: float = 
     return _adapter(address.kind).open_log(address, name=name, timeout_s=timeout_s)
 
 
+def address_of_log(installation: Installation) -> LogAddress:
+    if installation.log is None:
+        raise UserError(
+            f"The brokers of this installation ({installation.broker_kind}) keep no log, so processing nodes have "
+            "nothing to read: start brokers that keep one."
+        )
+    return installation.log
+
+
 def embedded_servers(state_directory: Path, settings: BrokerSettings) -> EmbeddedServers:
     """The servers that Tidegate brings along."""
     return _adapter(EMBEDDED_KIND).embedded(state_directory, settings)

@@ -7,7 +7,7 @@ which processing nodes read; one that does not is a valid broker all the same, a
 An adapter is a folder or file beside this one that implements ``Adapter``; ``opening`` finds it by its kind.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -52,7 +52,7 @@ class SlicedLog(Protocol):
     def ends(self, slices: Sequence[int]) -> dict[int, int]:
         """The last sequence of each of these slices."""
 
-    def read(self, wanted: Sequence[SliceRange]) -> Iterator[Rows]:
+    def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         """Every message of every range, in order within a slice. Raises ``SequenceGapError`` rather than skip one."""
 
     def purge(self, committed: Mapping[int, int]) -> dict[int, int]:
@@ -104,7 +104,7 @@ class EmbeddedServers(Protocol):
         """In good order, safe to call twice."""
 
     def disk_guard(self) -> DiskGuard | None:
-        """Who keeps their disk from filling up; None where they keep nothing. It has a connection of its own."""
+        """What keeps their disk from filling up; None if they store nothing. It has a connection of its own."""
 
 
 class Adapter(Protocol):

@@ -46,9 +46,10 @@ class AuditLog:
         return int(reply["state"]["last_seq"]) if "state" in reply else 0
 
     def last(self, count: int) -> tuple[Decision, ...]:
-        """The newest decisions, oldest first."""
+        """The newest decisions, oldest first, without those that cannot be read."""
         end = self.last_sequence()
         asked = range(max(1, end - count + 1), end + 1)
         subject = f"{API}.DIRECT.GET.{AUDIT.stream}"
         frames = self._wire.requests([(subject, msgspec.json.encode({"seq": sequence})) for sequence in asked])
-        return tuple(msgspec.json.decode(frame.payload, type=AUDIT.type) for frame in frames if frame.status is None)
+        found = (AUDIT.decode(frame.payload) for frame in frames if frame.status is None)
+        return tuple(decision for decision in found if decision is not None)

@@ -56,11 +56,13 @@ class Bus:
     ) -> int | None:
         """Store and return the new revision; None if ``revision`` (0: must not exist) is no longer the current one."""
         key = document.key_of(name)
+        document.check_lease(lease_s)
         request = key_value.to_put(key, document.encode(value), revision=revision, lease_s=lease_s)
         return key_value.put(key, self._ask(request))
 
     def delete(self, document: Document[Any], name: str = "") -> None:
-        self._ask(key_value.to_delete(document.key_of(name)))
+        key = document.key_of(name)
+        key_value.deleted(key, self._ask(key_value.to_delete(key)))
 
     def change(self, document: Document[T], step: Callable[[T | None], T | None]) -> T | None:
         """Apply ``step`` until nobody interferes; a step that returns None leaves the document as it is."""

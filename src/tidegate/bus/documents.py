@@ -44,13 +44,18 @@ class Document(Generic[T]):
     read_by: tuple[str, ...]
     per: str | None = None
     leased: bool = False  # it vanishes unless it is put again in time
-    remedy: str = "whoever writes it puts it anew"
+    remedy: str = "its writer writes it again soon"  # what to do where it cannot be read
 
     def key_of(self, name: str = "") -> str:
         """Where it stands; the name belongs to documents of which there are several, and to no other."""
         if (self.per is not None) != bool(name):
             raise ValueError(f"document {self.key!r} is kept per {self.per or 'nothing'}, and is asked for {name!r}")
         return f"{self.key}.{name}" if name else self.key
+
+    def check_lease(self, lease_s: float | None) -> None:
+        """A document that must not outlive its writer is never put without a lease."""
+        if self.leased and lease_s is None:
+            raise ValueError(f"document {self.key!r} is kept under a lease, and is put without one")
 
     def encode(self, value: T) -> bytes:
         return msgspec.json.encode(value)
@@ -80,6 +85,13 @@ class Journal(Generic[T]):
     read_by: tuple[str, ...]
     records_max: int
 
+    def decode(self, content: bytes) -> T | None:
+        """A record, or None for one that cannot be read: it must not hide the others."""
+        try:
+            return msgspec.json.decode(content, type=self.type)
+        except msgspec.DecodeError:
+            return None
+
 
 ADVICE = Document(
     "advice",
@@ -90,7 +102,12 @@ ADVICE = Document(
     leased=True,
 )
 ROUTES = Document(
-    "routes", Routes, "which brokers new clients go to, in which shares", written_by=("leader",), read_by=("gateway",)
+    "routes",
+    Routes,
+    "which brokers new clients go to, in which shares",
+    written_by=("leader",),
+    read_by=("gateway", "controller"),
+    remedy="gateways keep the last good routes; delete it, and the leader writes it when a broker's health changes",
 )
 SCALE = Document(
     "scale",
@@ -105,7 +122,7 @@ MODE = Document(
     "what the operator allows",
     written_by=("operator", "controller"),
     read_by=("controller",),
-    remedy="'tidegate release' writes it anew",
+    remedy="'tidegate release' writes it again",
 )
 LEADER = Document(
     "leader", Holder, "which controller acts", written_by=("controller",), read_by=("controller",), leased=True
@@ -130,13 +147,14 @@ SLICES = Document(
     "which node owns which slice, under which epoch, and which is on its way to whom",
     written_by=("node", "leader", "operator"),
     read_by=("node", "controller", "up", "operator"),
+    remedy="slices stay with their nodes and cannot move; restore the control bus's data",
 )
 NODE_LEASES = Document(
     "lease",
     Holder,
     "which processing nodes live",
     written_by=("node",),
-    read_by=("node", "controller", "up", "operator"),
+    read_by=("node", "controller", "operator"),
     per="node",
     leased=True,
 )
@@ -155,6 +173,7 @@ JOBS = Document(
     written_by=("job",),
     read_by=("node",),
     per="job",
+    remedy="let the job write it again, or delete it if the job is gone; until then nothing is removed from the log",
 )
 GATEWAYS = Document(
     "gateways",

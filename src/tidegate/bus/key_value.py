@@ -7,14 +7,14 @@ have to agree. Two transports carry these requests: the blocking ``client`` and 
 import json
 import math
 from collections.abc import Mapping
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from tidegate.model.errors import BrokerUnavailableError
 
 BUCKET = "tidegate"
 STREAM = f"KV_{BUCKET}"
 _PREFIX = f"$KV.{BUCKET}."
-_WRONG_SEQUENCE = {10071, 10164}
+_WRONG_SEQUENCE = frozenset({10071, 10164})
 _NOT_FOUND = "404"
 
 
@@ -57,8 +57,7 @@ def to_create() -> Request:
 
 
 def created(answer: Answer) -> None:
-    if "error" in (reply := json.loads(answer.payload)):
-        raise BrokerUnavailableError(f"The control bus cannot keep documents: {reply['error']['description']}.")
+    _reply(answer, "cannot keep", "documents")
 
 
 def to_get(key: str) -> Request:
@@ -87,18 +86,16 @@ def to_put(key: str, value: bytes, *, revision: int | None, lease_s: float | Non
 
 def put(key: str, answer: Answer) -> int | None:
     """The new revision; None if the expected one is no longer the current one."""
-    if "Status" in answer.headers:
-        _refused("did not take", key, answer.headers.get("Description") or answer.headers["Status"])
-    reply = json.loads(answer.payload)
-    if "error" not in reply:
-        return int(reply["seq"])
-    if reply["error"].get("err_code") not in _WRONG_SEQUENCE:
-        _refused("did not take", key, reply["error"]["description"])
-    return None
+    reply = _reply(answer, "did not take", key, tolerated=_WRONG_SEQUENCE)
+    return int(reply["seq"]) if "error" not in reply else None
 
 
 def to_delete(key: str) -> Request:
     return Request(f"$JS.API.STREAM.PURGE.{STREAM}", json.dumps({"filter": f"{_PREFIX}{key}"}).encode())
+
+
+def deleted(key: str, answer: Answer) -> None:
+    _reply(answer, "did not delete", key)
 
 
 def to_list(prefix: str = "") -> Request:
@@ -108,11 +105,20 @@ def to_list(prefix: str = "") -> Request:
 
 
 def listed(answer: Answer, prefix: str = "") -> list[str]:
-    reply = json.loads(answer.payload)
-    if "error" in reply:
-        _refused("did not list", prefix or "its documents", reply["error"]["description"])
+    reply = _reply(answer, "did not list", prefix or "its documents")
     begin = f"{_PREFIX}{prefix}." if prefix else _PREFIX
     return sorted(subject.removeprefix(begin) for subject in reply["state"].get("subjects") or {})
+
+
+def _reply(answer: Answer, what: str, key: str, tolerated: frozenset[int] = frozenset()) -> dict[str, Any]:
+    """The answer's JSON. A status in its place (nobody listens, say) raises, and so does any error not tolerated."""
+    if "Status" in answer.headers:
+        _refused(what, key, answer.headers.get("Description") or answer.headers["Status"])
+    reply: dict[str, Any] = json.loads(answer.payload)
+    error = reply.get("error")
+    if error is not None and error.get("err_code") not in tolerated:
+        _refused(what, key, error["description"])
+    return reply
 
 
 def _refused(what: str, key: str, why: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""A lease: of several that would, one holds a document, until it has not renewed it for a while.
+"""A lease: of several processes one holds a document, until it has not renewed it for a while.
 
 The document holds the holder's name and incarnation and runs out by the bus's own clock. A renewal that was stored
 although its answer never came is recognised by the incarnation, and is no loss.
@@ -29,29 +29,28 @@ class Lease:
         self._revision: int | None = None
         self.holder: str | None = None
 
-    @property
-    def is_held(self) -> bool:
-        """Whether it was ours when the bus answered last."""
-        return self._revision is not None
-
     def keep(self) -> bool:
-        """Take or renew the lease; whether it is ours now."""
+        """Renew the lease or take it; whether it is ours now."""
+        return self.renew() or self.take()
+
+    def renew(self) -> bool:
+        """Whether it was ours, and still is."""
         if self._revision is not None:
             self._revision = self._put(self._revision)
-        if self._revision is None:
-            self._revision = self._take()
+        return self._revision is not None
+
+    def take(self) -> bool:
+        """Take it where nobody has it, or where this very run has it without knowing."""
+        held = self._bus.stored(self._document, self._which)
+        if held is None:
+            self._revision = self._put(0)
+        elif held.value == self._own:
+            self._revision = self._put(held.revision)
+        else:
+            self.holder = held.value.name
         if self._revision is not None:
             self.holder = self._own.name
         return self._revision is not None
-
-    def _take(self) -> int | None:
-        held = self._bus.stored(self._document, self._which)
-        if held is None:
-            return self._put(0)
-        if held.value == self._own:
-            return self._put(held.revision)
-        self.holder = held.value.name
-        return None
 
     def _put(self, revision: int) -> int | None:
         return self._bus.put(self._document, self._own, self._which, revision=revision, lease_s=self._lease_s)
@@ -93,14 +92,12 @@ class LeaderLease:
     def keep(self) -> bool:
         """Take or renew the lease; whether it is ours now."""
         asked_at_s = self._clock()
-        try:
-            is_ours = self._lease.keep()
-        finally:
-            if not self._lease.is_held:
-                self._acts_until_s = 0.0
-        if is_ours:
-            self._acts_until_s = asked_at_s + self._acting_s
-        return is_ours
+        if not self._lease.renew():
+            self._acts_until_s = 0.0
+            if not self._lease.take():
+                return False
+        self._acts_until_s = asked_at_s + self._acting_s
+        return True
 
     def end(self) -> None:
         """Let the next one lead at once, while the lease is surely ours."""

@@ -90,6 +90,7 @@ class Watcher:
     async def put(self, document: Document[T], value: T, name: str = "", *, lease_s: float | None = None) -> int:
         """Store and return the new revision. With a lease the document vanishes unless it is put again in time."""
         key = document.key_of(name)
+        document.check_lease(lease_s)
         request = key_value.to_put(key, document.encode(value), revision=None, lease_s=lease_s)
         revision = key_value.put(key, await self._ask(request, key))
         assert revision is not None, "without an expected revision there is none to differ from"

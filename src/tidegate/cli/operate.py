@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tidegate.brokers.opening import open_log
+from tidegate.brokers.opening import open_brokers, open_log
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import PROGRESS
@@ -20,6 +20,7 @@ from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
 from tidegate.model.progress import NodeProgress
 
 MOVE_S_MAX = 30.0
@@ -33,13 +34,15 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
       tidegate status
       tidegate status --json
     """
-    from tidegate.pipeline.sources.slices import address_of_log  # noqa: PLC0415 - slow to import
-    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415
-
     installation = load_installation(state)
+    if installation.log is None:
+        _print_brokers(installation, as_json=as_json)
+        return
+    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
+
     tables = Tables(Path(installation.tables))
     committed = {slice_: tables.readings.position(slice_).offset for slice_ in range(installation.slices)}
-    with Bus(installation.control_urls) as bus, closing(open_log(address_of_log(installation))) as log:
+    with Bus(installation.control_urls) as bus, closing(open_log(installation.log)) as log:
         assignments = Assignments(bus, installation.slices)
         backlog = log.backlog(committed)
         ownerships = assignments.current().ownerships
@@ -54,6 +57,21 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
         age = f"{one.head_age_s:.1f} s" if one.waiting else "-"
         owner = f"{ownership.owner or 'none'}{f' → {ownership.taker}' if ownership.taker else ''}"
         table.add_row(str(one.slice), owner, str(ownership.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
+    console.print(table)
+
+
+def _print_brokers(installation: Installation, *, as_json: bool) -> None:
+    """Of brokers without a log there is no backlog to tell, but their health and load."""
+    with closing(open_brokers(installation)) as brokers:
+        states = brokers.states()
+    if as_json:
+        typer.echo(msgspec.json.encode({"brokers": states}))
+        return
+    console = Console()
+    console.print("The brokers keep no log, so what waits in them cannot be seen.")
+    table = Table("broker", "address", "health", "connections", box=None)
+    for one in states:
+        table.add_row(one.name, one.address, "healthy" if one.healthy else str(one.problem), f"{one.connections:,}")
     console.print(table)
 
 

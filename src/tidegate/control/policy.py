@@ -1,6 +1,6 @@
 """The one interface of every send-rate policy: what it sees, what it says, and a state that outlives it.
 
-A policy is a pure step. Its state is a frozen value that JSON can hold, so it stands in the knowledge store and the
+A policy is a pure step. Its state is a frozen value that JSON can hold, so it stands on the control bus and the
 next leader goes on where the last one stopped; the simulator runs the same object.
 """
 

@@ -15,11 +15,9 @@ from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
 from tidegate.loop.machine import LoopState
 from tidegate.loop.planner import Proposal
-from tidegate.model.decisions import Decision, Mode
+from tidegate.model.decisions import SEND_RATE_MODES, Decision, Mode
 from tidegate.model.errors import DamagedDocumentError, TidegateError, UserError
 from tidegate.model.view import DECISIONS_SHOWN
-
-SEND_RATE_MODES = ("acting", "shadow", "off")
 
 
 class NotLeadingError(TidegateError):

@@ -1,4 +1,4 @@
-"""What the chain looks like now: one ``Observation`` per call, from the brokers' log and the shared knowledge.
+"""What the chain looks like now: one ``Observation`` per call, from the brokers' log and the control bus.
 
 A sensor that fails gives an alarm sentence and its last value, never a zero. The counters and their time go together:
 while one of them cannot be read, the observation keeps the time of the last complete measurement, and who computes
@@ -19,7 +19,7 @@ from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
-from tidegate.model.errors import TidegateError
+from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
 from tidegate.model.progress import NodeProgress
@@ -38,6 +38,7 @@ class Sensors:
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
+        self._wanted = 0
         self._alarms: list[str] = []
 
     def close(self) -> None:
@@ -53,7 +54,8 @@ class Sensors:
         if log is not None and nodes is not None:
             backlog = self._tried(lambda: self._measure(log), "What waits in the brokers")
         wanted = self._tried(self._read_wanted, "How many processing nodes are wanted") if nodes is not None else None
-        nodes = last.nodes if nodes is None else without_stopped(nodes, wanted or 0)
+        self._wanted = self._wanted if wanted is None else wanted
+        nodes = last.nodes if nodes is None else without_stopped(nodes, self._wanted)
         gateways = self._tried(self._read_gateways, "How many devices are connected")
         counted = last
         if backlog is not None:
@@ -92,7 +94,7 @@ class Sensors:
 
     def _read_nodes(self) -> tuple[NodeState, ...]:
         if self._offsets_stored is None:
-            self._offsets_stored = self._bus.get(OFFSETS) or {}
+            self._offsets_stored = self._read_offsets()
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
         slices = bound_for(self._assignments.current(), alive)
@@ -100,11 +102,20 @@ class Sensors:
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
             found[name] = self._bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
             self._raise_offsets({number: one.committed for number, one in found[name].slices.items()})
-        names = remembered(alive, {name: progress.at for name, progress in found.items()}, time.time())
+        spoke_at_s = {name: progress.at_s for name, progress in found.items() if not progress.left}
+        names = remembered(alive, spoke_at_s, time.time())
         nodes = tuple(_node(name, found[name], slices.get(name)) for name in names)
         if self._brokers.log is not None:
             self._judge([node for node in nodes if node.alive])
         return nodes
+
+    def _read_offsets(self) -> dict[int, int]:
+        """What controllers knew before; what cannot be read is learnt again from the nodes."""
+        try:
+            return self._bus.get(OFFSETS) or {}
+        except DamagedDocumentError as error:
+            self._alarms.append(str(error))
+            return {}
 
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
@@ -169,7 +180,7 @@ def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> 
         slices=slices or (),
         rows=progress.totals.rows,
         cost_s=cost_us / 1e6,
-        committed_at_s=progress.committed_at,
+        committed_at_s=progress.committed_at_s,
         limit_rows=progress.limit.rows,
         limit_s=progress.limit.seconds,
         ready=progress.ready,

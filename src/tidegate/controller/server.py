@@ -44,8 +44,8 @@ class Controller:
     ) -> None:
         self._installation, self._settings, self._title, self._say = installation, settings, title, say
         self._loop = settings.control_loop(classes)
-        self._bus = Acting(installation.control_urls, settings.name, settings.lease_s)
-        self._pages = open_brokers(installation, name=f"{settings.name}-pages")
+        self._acting = Acting(installation.control_urls, settings.name, settings.lease_s)
+        self._broker_port = open_brokers(installation, name=f"{settings.name}-pages")
         self._sensors = Sensors(installation, name=settings.name)
         self._bus_thread = ThreadPoolExecutor(1, "bus")
         self._sensor_thread = ThreadPoolExecutor(1, "sensors")
@@ -66,7 +66,7 @@ class Controller:
         return View(
             name=self._title,
             controller=self._settings.name,
-            leader=self._bus.lease.leader,
+            leader=self._acting.lease.leader,
             mode=self._mode,
             samples=tuple(self._samples),
             decisions=self._decisions,
@@ -78,35 +78,35 @@ class Controller:
 
     async def set_mode(self, mode: Mode) -> None:
         """What the operator allows, for every controller of the installation."""
-        await self._on_bus(lambda: self._bus.write_mode(mode))
+        await self._on_bus(lambda: self._acting.write_mode(mode))
         self._mode = mode
 
     # -- running
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
-            await self._on_bus(self._bus.audit.create)
+            await self._on_bus(self._acting.audit.create)
             async with asyncio.TaskGroup() as tasks:
                 settings = self._settings
                 tasks.create_task(_repeat(self._keep_lease, settings.lease_s / LEASE_LOOKS, stop))
                 tasks.create_task(_repeat(self._read_pages, PAGES_EVERY_S, stop))
                 tasks.create_task(_repeat(self._round, settings.period_s, stop))
         finally:
-            await self._on_bus(self._bus.close)
+            await self._on_bus(self._acting.close)
             await self._on_sensors(self._sensors.close)
-            self._pages.close()
+            self._broker_port.close()
             for thread in (self._bus_thread, self._sensor_thread, self._page_thread):
                 thread.shutdown(wait=False, cancel_futures=True)
 
     async def _keep_lease(self) -> None:
         try:
-            await self._on_bus(self._bus.lease.keep)
+            await self._on_bus(self._acting.lease.keep)
         except (BrokerUnavailableError, DamagedDocumentError) as error:
             self._problem = str(error)
 
     async def _read_pages(self) -> None:
         loop = asyncio.get_running_loop()
-        self._brokers = await loop.run_in_executor(self._page_thread, self._pages.states)
+        self._brokers = await loop.run_in_executor(self._page_thread, self._broker_port.states)
 
     async def _round(self) -> None:
         """Measure; then act as the leader, or follow the one that is."""
@@ -114,8 +114,8 @@ class Controller:
         if self._observation.at_s == 0:
             return  # nothing has been measured since the start; the alarms say why
         try:
-            self._mode = await self._on_bus(self._bus.mode)
-            if self._bus.lease.may_act:
+            self._mode = await self._on_bus(self._acting.mode)
+            if self._acting.lease.may_act:
                 await self._lead(self._observation)
             else:
                 await self._follow(self._observation)
@@ -128,8 +128,8 @@ class Controller:
 
     async def _lead(self, observation: Observation) -> None:
         if not self._leads:
-            self._loop.resume(await self._on_bus(self._bus.state))
-            self._decisions = await self._on_bus(self._bus.decisions)
+            self._loop.resume(await self._on_bus(self._acting.state))
+            self._decisions = await self._on_bus(self._acting.decisions)
             self._leads = True
             self._say(f"Controller {self._settings.name} leads.")
         before = self._loop.state
@@ -144,7 +144,7 @@ class Controller:
 
     async def _carry_out(self, outcome: Outcome) -> None:
         state = self._loop.state
-        written = await self._on_bus(lambda: self._bus.carry_out(outcome.proposals, state))
+        written = await self._on_bus(lambda: self._acting.carry_out(outcome.proposals, state))
         self._decisions = (*self._decisions, *written)[-DECISIONS_SHOWN:]
         for decision in written:
             self._say(decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)")
@@ -154,8 +154,8 @@ class Controller:
         if self._leads:
             self._leads = False
             self._say(f"Controller {self._settings.name} follows.")
-        self._loop.resume(await self._on_bus(self._bus.state))
-        self._decisions = await self._on_bus(self._bus.decisions)
+        self._loop.resume(await self._on_bus(self._acting.state))
+        self._decisions = await self._on_bus(self._acting.decisions)
         self._show(self._loop.watch(observation))
 
     def _show(self, sample: Sample) -> None:

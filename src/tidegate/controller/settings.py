@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.loop import policies as registry
+from tidegate.loop import policies
 from tidegate.loop.events import Event
 from tidegate.loop.expressions import Expression
 from tidegate.loop.machine import ControlLoop
@@ -79,9 +79,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             advice_lifetime_s=self.advice_lifetime_s,
         )
 
-    def _policy(self, classes: Sequence[DeviceClass]) -> registry.Built:
+    def _policy(self, classes: Sequence[DeviceClass]) -> policies.Built:
         options = {**MICRO_BATCHES.get(self.policy, {}), **self.options}
-        if self.policy == registry.COUPLED:
+        if self.policy == policies.COUPLED:
             inner, scaler = options.get("policy_options", {}), options.get("autoscaler_options", {})
             fitting = MICRO_BATCHES.get(str(options.get("policy", "gotin")), {})
             options["policy_options"] = {**fitting, **inner} if isinstance(inner, dict) else inner
@@ -91,4 +91,4 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         given = options.get("provisioning", {})
         if self.policy == "adaptive" and isinstance(given, dict):
             options["provisioning"] = {"nodes_max": self.nodes_max, **given}
-        return registry.build(self.policy, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)
+        return policies.build(self.policy, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)

@@ -20,7 +20,7 @@ from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
 from tidegate.local.waiting import answers
 from tidegate.machine.ports import HOST, free_port
-from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.settings.tree import Settings
 
@@ -31,7 +31,7 @@ POLL_S = 0.1
 
 
 class Chain:
-    """Use as a context manager. ``start`` brings everything up, ``watch`` is to be called about once a second."""
+    """Use as a context manager. Start the brokers, then the parts; call ``watch`` about once a second from then on."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Chain:
         return self._buses[-1]
 
     def start_parts(self) -> None:
-        """Start every other process; ``wait_ready`` says when they serve."""
+        """Start every other process; ``ready`` tells when they serve."""
         if self._logs is not None:
             self._logs.mkdir(mode=0o700, exist_ok=True)
         assert self.installation.gateway_mqtt is not None
@@ -163,10 +163,10 @@ class Chain:
         if name.startswith("node-"):
             try:
                 said = self._bus.get(PROGRESS, name)
-            except BrokerUnavailableError:
+            except (BrokerUnavailableError, DamagedDocumentError):
                 return False
             # Holding a lease is not enough: the first batch, which starts the planner and the tables, takes seconds.
-            return said is not None and said.at > self._started_s and said.ready
+            return said is not None and said.at_s > self._started_s and said.ready
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
             return answers(self.installation.gateway_mqtt)

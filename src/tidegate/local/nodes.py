@@ -99,9 +99,9 @@ class Nodes:
             self._say(f"{part.name} has stopped.")
 
     def _has_slices(self, name: str) -> bool:
-        """Who cannot know says yes: time will tell."""
+        """Yes where that cannot be known: time will tell."""
         try:
             assignment = self._assignments.current()
             return bool(assignment.owned_by(name) or assignment.promised_to(name))
-        except BrokerUnavailableError:
+        except (BrokerUnavailableError, DamagedDocumentError):
             return True

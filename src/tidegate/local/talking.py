@@ -81,7 +81,7 @@ class TalkingProcess(LocalProcess):
         assert self._process.stdout is not None
         try:
             for line in self._process.stdout:
-                with self._changed:
+                with self._changed, suppress(ValueError):  # a line that is no answer is passed over
                     self._answers.append(json.loads(line))
                     self._changed.notify()
         finally:

@@ -2,17 +2,18 @@
 
 import asyncio
 
-AGAIN_S = 0.2
+GRACE_S = 1.0
 
 
 async def end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel them, and return when they are gone.
+    """Cancel them, and return when they are gone, however they ended.
 
     On Python 3.11 ``wait_for`` loses a cancellation that arrives together with its result, in our code or in a
-    library's: so it is said again until it is heard.
+    library's: so one that is still there after a while, in which it may tidy up, is cancelled again.
     """
     left = {task for task in tasks if not task.done()}
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=AGAIN_S)
+        _, left = await asyncio.wait(left, timeout=GRACE_S)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
 """Advice: how often a device may send, for a while.
 
-A JSON document, ``{"interval_s": 1.5, "lifetime_s": 10}``, stands in the knowledge store (key ``advice``); a gateway
+A JSON document, ``{"interval_s": 1.5, "lifetime_s": 10}``, stands on the control bus (document ``advice``); a gateway
 puts it behind a device's acknowledgement, with what is left of its lifetime. It is a lease: who hears nothing newer for
 that long returns to the default.
 

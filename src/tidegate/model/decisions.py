@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+SEND_RATE_MODES = ("acting", "shadow", "off")
+
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """The values that were measured, the rule that applied to them, and the alternative that was not taken.

@@ -36,14 +36,16 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     """``query`` is Spark's own account of its last batch, in its words: for people, not for policies."""
 
     node: str
-    at: float = 0.0  # when this was said (Unix time)
+    at_s: float = msgspec.field(default=0.0, name="at")  # when this was said (Unix time)
+    left: bool = False  # it has stopped in good order: nobody need miss it
     pid: int = 0
     memory_mib: int = 0
     problem: str | None = None  # why the query was started anew
     alarm: str | None = None  # what does not work at the moment, though the query runs
     ready: bool = True  # it has finished a batch; before that it only warms up
     query: dict[str, Any] = {}
-    committed_at: float = 0.0  # when it committed last (Unix time), 0 where it has not
+    # When it committed last (Unix time), 0 where it has not.
+    committed_at_s: float = msgspec.field(default=0.0, name="committed_at")
     totals: WorkTotals = WorkTotals()
     limit: RowsAtLimit = RowsAtLimit()
     slices: dict[int, SliceProgress] = {}

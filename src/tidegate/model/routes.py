@@ -1,4 +1,4 @@
-"""Routes: which brokers a gateway may give new connections to, and in which shares. Key ``routes`` of the knowledge."""
+"""Routes: which brokers a gateway may give new connections to, and in which shares."""
 
 from typing import Annotated
 

@@ -8,7 +8,7 @@ from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import NODE_LEASES, PROGRESS
 from tidegate.bus.leases import Lease
-from tidegate.model.errors import BrokerUnavailableError, UserError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, UserError
 from tidegate.model.installation import Installation
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.settings import NodeSettings
@@ -68,7 +68,7 @@ class Keeper(threading.Thread):
                     for change in self._assignments.adopt_orphans():
                         self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
                 self._publish()
-            except BrokerUnavailableError as error:
+            except (BrokerUnavailableError, DamagedDocumentError) as error:
                 self._board.alarm(str(error))
             self._ending.wait(0.1)
 
@@ -79,7 +79,8 @@ class Keeper(threading.Thread):
         if in_good_order:
             try:
                 self._assignments.change(lambda before: before.vacate(self._settings.name))
+                self._bus.put(PROGRESS, self._board.farewell(time.time()), self._settings.name)
                 self._lease.end()
-            except BrokerUnavailableError:
+            except (BrokerUnavailableError, DamagedDocumentError):
                 pass  # the lease ends by itself
         self._bus.close()

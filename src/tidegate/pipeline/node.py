@@ -4,7 +4,6 @@ The query's checkpoint is scratch. Every start begins with an empty one, at the 
 there is nothing of a node that has to survive it.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -27,8 +26,9 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import NODE_LEASES
 from tidegate.bus.installation import load_installation
 from tidegate.machine import evidence
-from tidegate.model.errors import BrokerUnavailableError, TidegateError, UserError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.pipeline.keeper import Keeper, Say
+from tidegate.pipeline.problems import problem_of
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.settings import NodeSettings
@@ -39,7 +39,6 @@ from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskSettings
 
 _BACKOFF_S_MAX = 5.0
-FULL_DISK_BYTES = 1 << 20  # less than this is no room for a commit
 
 
 class Node:
@@ -148,14 +147,16 @@ class Node:
             scratch.remove()
 
     def _run_to_end(self, query: StreamingQuery, scratch: "_Scratch") -> str | None:
-        while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
-            query.awaitTermination(0.2)  # type: ignore[arg-type]
-            self._report(query)
-            self._purge()
-        if query.isActive:
-            query.stop()
-            return None
-        return self._problem(query.exception(), scratch)
+        try:
+            while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
+                query.awaitTermination(0.2)  # type: ignore[arg-type]
+                self._report(query)
+                self._purge()
+            was_told = query.isActive
+        finally:
+            if query.isActive:
+                query.stop()  # before its sink and its scratch directory go
+        return None if was_told else self._problem(query.exception(), scratch)
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of its batches; its Python listener would fetch the same field by field."""
@@ -184,7 +185,7 @@ class Node:
     def _purge(self) -> None:
         try:
             self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
-        except BrokerUnavailableError as error:
+        except TidegateError as error:  # what is not removed today is removed another day
             self._board.alarm(str(error))
 
     def _sink(self, scratch: "_Scratch") -> Sink:
@@ -197,10 +198,10 @@ class Node:
     def _owned(self) -> dict[int, int]:
         """This node's slices and their epochs, or nothing where the control bus does not say."""
         try:
-            holds = self._assignments.current().owned_by(self._settings.name)
-        except BrokerUnavailableError:
+            owned = self._assignments.current().owned_by(self._settings.name)
+        except (BrokerUnavailableError, DamagedDocumentError):
             return {}
-        return {slice_: hold.epoch for slice_, hold in holds.items()}
+        return {slice_: ownership.epoch for slice_, ownership in owned.items()}
 
     def _start_query(self, spark: SparkSession, sink: Sink, scratch: "_Scratch") -> StreamingQuery:
         settings = self._settings
@@ -230,26 +231,8 @@ class Node:
         )
 
     def _problem(self, error: Exception | None, scratch: "_Scratch") -> str:
-        """One sentence: our own error if it was one, else a full disk if it is one, else what Spark says first."""
-        if isinstance(self._failure, TidegateError):
-            return str(self._failure)
         left = evidence.found_in(scratch.evidence)
-        tables = Path(self._installation.tables)
-        if _is_disk_full(self._failure, error, left, tables):
-            return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
-        if left is not None and left.errno is None:
-            return left.sentence
-        told = [line.strip() for line in f"{self._failure}\n{error}".splitlines()]
-        told = [line for line in told if line not in ("", "None")]
-        return told[0][:300] if told else "Spark ended it without a word."
-
-
-def _is_disk_full(
-    failure: BaseException | None, error: Exception | None, left: evidence.Evidence | None, tables: Path
-) -> bool:
-    """By the number of the error where there is one, else by looking at the disk: Delta's errors have no number."""
-    numbers = {one.errno for one in (failure, error) if isinstance(one, OSError)} | {left.errno if left else None}
-    return errno.ENOSPC in numbers or shutil.disk_usage(tables).free < FULL_DISK_BYTES
+        return problem_of(self._failure, error, left, Path(self._installation.tables))
 
 
 class _Scratch:

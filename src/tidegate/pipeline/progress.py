@@ -141,20 +141,29 @@ class ProgressBoard:
             if not self._fresh:
                 return None
             self._fresh = False
-            return NodeProgress(
-                node=self._node,
-                at=now_s,
-                pid=os.getpid(),
-                memory_mib=round(psutil.Process().memory_info().rss / 2**20),
-                problem=self._problem,
-                alarm=self._alarm,
-                ready=bool(self._query),
-                query=self._query,
-                committed_at=self._committed_at_s,
-                totals=self._totals,
-                limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
-                slices=dict(self._slices),
-            )
+            return self._said(now_s)
+
+    def farewell(self, now_s: float) -> NodeProgress:
+        """The last word of a node that stops in good order."""
+        with self._lock:
+            return self._said(now_s, left=True)
+
+    def _said(self, now_s: float, *, left: bool = False) -> NodeProgress:
+        return NodeProgress(
+            node=self._node,
+            at_s=now_s,
+            left=left,
+            pid=os.getpid(),
+            memory_mib=round(psutil.Process().memory_info().rss / 2**20),
+            problem=self._problem,
+            alarm=self._alarm,
+            ready=bool(self._query),
+            query=self._query,
+            committed_at_s=self._committed_at_s,
+            totals=self._totals,
+            limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
+            slices=dict(self._slices),
+        )
 
 
 def _identity(progress: dict[str, Any]) -> tuple[Any, ...]:

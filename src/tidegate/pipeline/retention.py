@@ -2,11 +2,10 @@
 
 import os
 
-from tidegate.brokers.opening import open_log
+from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import JOBS
 from tidegate.model.installation import Installation
-from tidegate.pipeline.sources.slices import address_of_log
 
 
 class Retention:

@@ -6,12 +6,12 @@ from html import escape
 import msgspec
 from nicegui import events, ui
 
-from tidegate.model.decisions import Mode
+from tidegate.model.decisions import SEND_RATE_MODES, Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.view import View, state_of
 from tidegate.web.values.words import MODE_SENTENCES, SEVERITY_WORDS, mode_word
 
-SEND_RATE_MODES = {"acting": "Acting", "shadow": "Shadow", "off": "Off"}
+MODE_WORDS = {mode: mode.capitalize() for mode in SEND_RATE_MODES}
 
 
 class PageHeader:
@@ -23,7 +23,7 @@ class PageHeader:
             with ui.element("div").classes("controls"):
                 self._word = ui.html(sanitize=False).classes("mode")
                 with ui.element("div").classes("switch").props('role=group aria-label="Protection"'):
-                    self._switch = ui.toggle(SEND_RATE_MODES, on_change=self._switched)
+                    self._switch = ui.toggle(MODE_WORDS, on_change=self._switched)
                     self._switch.props("no-caps dense unelevated toggle-text-color=paper")
                 self._freeze = ui.button("Freeze", on_click=self._freeze_or_release).props("outline no-caps dense")
         self._state = ui.html(sanitize=False)

@@ -12,6 +12,7 @@ from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 
 Value = TypeVar("Value")
+LEASE_S = 3600.0  # longer than any test
 
 
 class ControlBus(Bus):
@@ -53,7 +54,12 @@ class ControlBus(Bus):
 
 def put(here: Installation, document: Document[Value], value: Value) -> None:
     with ControlBus(here) as bus:
-        bus.put(document, value)
+        bus.put(document, value, lease_s=LEASE_S if document.leased else None)
+
+
+def put_raw(here: Installation, key: str, content: bytes) -> None:
+    with ControlBus(here) as bus:
+        bus.put_raw(key, content)
 
 
 def delete(here: Installation, document: Document[Any]) -> None:

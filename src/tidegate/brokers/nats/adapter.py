@@ -1,6 +1,6 @@
 """NATS behind the port: MQTT listeners, and a log in slices that JetStream keeps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 from tidegate.brokers.nats.backlog import last_sequences, measure
@@ -27,7 +27,7 @@ class NatsLog:
     def ends(self, slices: Sequence[int]) -> dict[int, int]:
         return last_sequences(self._wire, slices)
 
-    def read(self, wanted: Sequence[SliceRange]) -> Iterator[Rows]:
+    def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         from tidegate.brokers.nats.fetch import fetch  # noqa: PLC0415 - Arrow is slow to import, and few read
 
         try:
@@ -45,13 +45,13 @@ class NatsLog:
 
 class NatsBrokers:
     def __init__(self, installation: Installation, name: str, timeout_s: float) -> None:
-        self._installation = installation
+        self._monitor_urls = installation.monitor_urls
         self.addresses = installation.mqtt_addresses
         self.credentials = Credentials(installation.mqtt_user, installation.mqtt_password)
         self.log = None if installation.log is None else NatsLog(installation.log, name, timeout_s)
 
     def states(self) -> tuple[BrokerState, ...]:
-        return read_brokers(self._installation)
+        return read_brokers(self.addresses, self._monitor_urls)
 
     def close(self) -> None:
         if self.log is not None:
@@ -67,6 +67,6 @@ def open_log(address: LogAddress, *, name: str, timeout_s: float) -> NatsLog:
 
 
 def embedded(state_directory: Path, settings: BrokerSettings) -> EmbeddedServers:
-    from tidegate.brokers.nats.embedded import EmbeddedBrokers  # noqa: PLC0415 - only who starts servers needs it
+    from tidegate.brokers.nats.embedded import EmbeddedBrokers  # noqa: PLC0415 - only a process that starts servers needs it
 
     return EmbeddedBrokers(state_directory, settings)

@@ -17,7 +17,7 @@ from tidegate.brokers.nats.server_config import (
     CONTROL_USER,
     DEVICE_USER,
     PIPELINE_USER,
-    NodePorts,
+    ServerPorts,
     broker_config,
     control_config,
 )
@@ -101,10 +101,10 @@ class EmbeddedBrokers:
 
     # -- disturbances, for tests of what survives them
 
-    def kill_node(self, index: int) -> None:
+    def kill_broker(self, index: int) -> None:
         self._broker(index).kill()
 
-    def start_node(self, index: int, *, wait: bool = True) -> None:
+    def start_broker(self, index: int, *, wait: bool = True) -> None:
         """Start a node that was killed. Without a majority it cannot become ready: then do not wait."""
         self._broker(index).start()
         if wait:
@@ -120,10 +120,10 @@ class EmbeddedBrokers:
         self._control.start()
         self._wait_ready([self._control])
 
-    def pause_node(self, index: int) -> None:
+    def pause_broker(self, index: int) -> None:
         self._broker(index).signal(signal.SIGSTOP)
 
-    def resume_node(self, index: int) -> None:
+    def resume_broker(self, index: int) -> None:
         self._broker(index).signal(signal.SIGCONT)
 
     def kill_all(self) -> None:
@@ -187,7 +187,7 @@ class EmbeddedBrokers:
         """Configuration files, and the servers that will read them."""
         spawner = self._spawner = Spawner()
 
-        def server(name: str, text: str, ports: NodePorts, *, cluster_size: int = 1) -> Server:
+        def server(name: str, text: str, ports: ServerPorts, *, cluster_size: int = 1) -> Server:
             config = self._state / name / "nats.conf"
             write_private(config, text.encode())
             return Server(name, config, self._state / f"{name}.log", ports.monitor, spawner, cluster_size=cluster_size)

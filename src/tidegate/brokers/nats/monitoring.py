@@ -3,17 +3,17 @@
 import http
 import http.client
 import json
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState
 
 TIMEOUT_S = 1.0
 
 
-def read_brokers(installation: Installation) -> tuple[BrokerState, ...]:
-    """Each broker, in the installation's order. Takes up to a timeout per broker that hangs: not for a busy thread."""
-    pages = zip(installation.mqtt_addresses, installation.monitor_urls, strict=True)
+def read_brokers(addresses: Sequence[tuple[str, int]], monitor_urls: Sequence[str]) -> tuple[BrokerState, ...]:
+    """Each broker, in this order. Takes up to a timeout per broker that hangs: not for a busy thread."""
+    pages = zip(addresses, monitor_urls, strict=True)
     return tuple(
         _read(f"broker-{number}", f"{host}:{port}", monitor) for number, ((host, port), monitor) in enumerate(pages, 1)
     )

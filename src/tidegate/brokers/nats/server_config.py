@@ -37,7 +37,7 @@ DEVICE_MAY_NOT_SUBSCRIBE = (
 )
 
 
-class NodePorts(msgspec.Struct, frozen=True, kw_only=True):
+class ServerPorts(msgspec.Struct, frozen=True, kw_only=True):
     client: int
     monitor: int
     mqtt: int = 0
@@ -54,7 +54,7 @@ class Passwords(msgspec.Struct, frozen=True, kw_only=True):
 
 def broker_config(
     index: int,
-    ports: tuple[NodePorts, ...],
+    ports: tuple[ServerPorts, ...],
     passwords: Passwords,
     settings: BrokerSettings,
     store: str,
@@ -99,14 +99,14 @@ def broker_config(
     return json.dumps(config, indent=2)
 
 
-def control_config(ports: NodePorts, passwords: Passwords, store: str) -> str:
+def control_config(ports: ServerPorts, passwords: Passwords, store: str) -> str:
     """The control bus: a server of its own, so that a flood of readings never delays a decision."""
     config = _common("control", ports, store, 1024**3)
     config["authorization"] = {"user": CONTROL_USER, "password": passwords.control}
     return json.dumps(config, indent=2)
 
 
-def _common(name: str, ports: NodePorts, store: str, disk_bytes_max: int) -> dict[str, Any]:
+def _common(name: str, ports: ServerPorts, store: str, disk_bytes_max: int) -> dict[str, Any]:
     return {
         "server_name": name,
         "host": HOST,

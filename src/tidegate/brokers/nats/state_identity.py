@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.brokers.nats.server_config import NodePorts, Passwords
+from tidegate.brokers.nats.server_config import Passwords, ServerPorts
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.machine.ports import HOST, free_port, is_free
 from tidegate.machine.private_files import write_private
@@ -20,8 +20,8 @@ class StateIdentity(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     slices: int
     passwords: Passwords
-    brokers: tuple[NodePorts, ...]
-    control: NodePorts
+    brokers: tuple[ServerPorts, ...]
+    control: ServerPorts
 
 
 def settle_identity(state: Path, settings: BrokerSettings) -> StateIdentity:
@@ -67,7 +67,7 @@ def _read(path: Path, settings: BrokerSettings) -> StateIdentity | None:
     return identity
 
 
-def _settle_ports(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodePorts:
+def _settle_ports(before: ServerPorts | None, mqtt: int, taken: set[int]) -> ServerPorts:
     """A node's ports: the chosen one, else those of last time that are still free, else new ones."""
 
     def settle(last: int) -> int:
@@ -75,7 +75,7 @@ def _settle_ports(before: NodePorts | None, mqtt: int, taken: set[int]) -> NodeP
         taken.add(port)
         return port
 
-    return NodePorts(
+    return ServerPorts(
         client=settle(before.client if before else 0),
         monitor=settle(before.monitor if before else 0),
         mqtt=mqtt or settle(before.mqtt if before else 0),

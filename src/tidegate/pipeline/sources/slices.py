@@ -7,6 +7,7 @@ everything before it is committed, so that is the moment to let a slice go and t
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tidegate.brokers.opening import open_log
+from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.brokers.port import Rows, SlicedLog, SliceRange
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import load_installation
 from tidegate.control.slicing.transfer import Assignment
 from tidegate.machine import evidence
-from tidegate.model.errors import BrokerUnavailableError, SequenceGapError, UserError
-from tidegate.model.installation import Installation, LogAddress
+from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
+from tidegate.model.installation import LogAddress
 from tidegate.pipeline.tables.tables import Tables
 
 _STAMP = pa.timestamp("us", tz="UTC")
@@ -137,8 +138,9 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, SliceRanges)
         epochs = {slice_: epoch for slice_, epoch, _, _ in partition.ranges}
         wanted = [SliceRange(slice_, after, to) for slice_, _, after, to in partition.ranges]
-        with evidence.left_in(self._evidence):
-            for rows in _worker_log(partition.log).read(wanted):
+        # Closed at once, whatever ends the loop: an answer under way must not be taken for one of the next read's.
+        with evidence.left_in(self._evidence), closing(_worker_log(partition.log).read(wanted)) as read:
+            for rows in read:
                 yield record_batch(rows, epochs[rows.slice])
 
     def stop(self) -> None:
@@ -237,15 +239,6 @@ def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[l
         filled[lightest].append(wanted)
         burden[lightest] += wanted[3] - wanted[2]
     return filled
-
-
-def address_of_log(installation: Installation) -> LogAddress:
-    if installation.log is None:
-        raise UserError(
-            f"The brokers of this installation ({installation.broker_kind}) keep no log, so processing nodes have "
-            "nothing to read: start brokers that keep one."
-        )
-    return installation.log
 
 
 _logs: dict[LogAddress, SlicedLog] = {}

@@ -1,0 +1,40 @@
+"""Why a query ended, in one sentence: from errors and the evidence they carry, not from the text of a traceback."""
+
+import errno
+import shutil
+from pathlib import Path
+
+from tidegate.machine.evidence import Evidence
+from tidegate.model.errors import TidegateError
+
+FULL_DISK_BYTES = 1 << 20  # less than this is no room for a commit
+SENTENCE_MAX = 300
+
+
+def problem_of(failure: BaseException | None, reported: Exception | None, left: Evidence | None, tables: Path) -> str:
+    """``failure`` is what this process raised itself, ``reported`` what Spark says, ``left`` what a worker left behind.
+
+    Our own error first, then a full disk, then any other error of the system, then Spark's first line.
+    """
+    if isinstance(failure, TidegateError):
+        return str(failure)
+    if _is_disk_full(failure, reported, left, tables):
+        return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
+    if left is not None:
+        return left.sentence
+    lines = [line.strip() for line in f"{failure}\n{reported}".splitlines()]
+    told = [line for line in lines if line not in ("", "None")]
+    return told[0][:SENTENCE_MAX] if told else "Spark ended it without a word."
+
+
+def _is_disk_full(
+    failure: BaseException | None, reported: Exception | None, left: Evidence | None, tables: Path
+) -> bool:
+    """By the number of the error where there is one, else by looking at the disk: Delta's errors have no number."""
+    numbers = {one.errno for one in (failure, reported) if isinstance(one, OSError)} | {left.errno if left else None}
+    if errno.ENOSPC in numbers:
+        return True
+    try:
+        return shutil.disk_usage(tables).free < FULL_DISK_BYTES
+    except OSError:  # the tables are gone, which is another problem
+        return False
