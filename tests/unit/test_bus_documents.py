@@ -108,23 +108,12 @@ def test_a_record_that_cannot_be_read_is_none() -> None:
 
 # Which part the code of a folder is; code that everybody shares belongs to none.
 PART_OF = {"controller": "controller", "gateway": "gateway", "pipeline": "node", "local": "up", "cli": "operator"}
-
-
 STANDS_FOR = {"SLICES": "Assignments(", "NODE_LEASES": "ssignments.alive()", "LEADER": "LeaderLease("}
 
 
 def folders_that_use(name: str) -> set[str]:
     """Parts whose code names a document, itself or by what stands for it in the bus."""
-    stands_for = {
-        "SLICES": "Assignments(",
-        "NODE_LEASES": "ssignments.alive()",
-        "LEADER": "LeaderLease(",
-        "AUDIT": "AuditLog(",
-    }
-    words = [
-        re.compile(rf"\b{name}\b(?!\()"),
-        *([re.compile(re.escape(stands_for[name]))] if name in stands_for else []),
-    ]
+    words = [re.compile(rf"\b{name}\b"), re.compile(re.escape(STANDS_FOR.get(name, name)))]
     return {
         part
         for folder, part in PART_OF.items()
