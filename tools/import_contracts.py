@@ -23,6 +23,8 @@ class Arrows(Contract):
         refused, unused = [], {(of, to) for of, arrows in allowed.items() for to in arrows}
         for importer, imported in sorted(edges_between(graph, graph.modules)):
             of, to = folder_below(self.root, importer), folder_below(self.root, imported)
+            if to is not None and importer == self.root:
+                refused.append(f"{importer} imports {imported}: arrows could hide behind the root")
             if of is None or to is None or of == to:
                 continue
             unused.discard((of, to))

@@ -283,6 +283,14 @@ def test_a_node_whose_renewal_was_stored_but_not_answered_keeps_its_lease(site: 
         assert not twin.keep(), "another run of the same name is another holder"
         lease.end()
         assert twin.keep()
+        stale = Lease(bus, NODE_LEASES, "node-2", 1)
+        assert stale.keep()
+        heir = Lease(site.bus, NODE_LEASES, "node-2", 10)
+        until(heir.keep, 10)
+        stale.end()
+        assert heir.keep(), "a lease that is another's by now is not ended"
+        held = site.bus.get(NODE_LEASES, "node-2")
+        assert held is not None
 
 
 def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:

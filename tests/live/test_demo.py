@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,12 +15,14 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(290)]
 DEMO = [*TIDEGATE, "demo", "--headless"]
 
 
-def left_behind() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("tidegate-demo-*"))
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the demo, and nobody else meanwhile, puts what it needs for a while."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
 
 
-def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed() -> None:
-    before = left_behind()
+def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed(temporary: Path) -> None:
     done = subprocess.run([*DEMO, "--seconds", "6", "--json"], capture_output=True, text=True, timeout=280, check=False)
     report = json.loads(done.stdout)
     checks = {check["name"]: check for check in report["checks"]}
@@ -37,12 +38,11 @@ def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed() -> None:
         assert sum(row["readings"] for row in seconds) == act["fleet"]["samples"]
     assert protected["messages"] < without["messages"]
     assert "Verdict" in done.stderr
-    assert left_behind() == before
+    assert list(temporary.glob("tidegate-demo-*")) == []
 
 
 @pytest.mark.parametrize("after_s", [0.7, 4.0, 17.0])
-def test_ctrl_c_leaves_no_process_and_no_file(after_s: float) -> None:
-    before = left_behind()
+def test_ctrl_c_leaves_no_process_and_no_file(after_s: float, temporary: Path) -> None:
     demo = subprocess.Popen(DEMO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(after_s)
@@ -54,4 +54,4 @@ def test_ctrl_c_leaves_no_process_and_no_file(after_s: float) -> None:
         demo.wait()
     _, alive = psutil.wait_procs(children, timeout=20)
     assert alive == []
-    assert left_behind() == before
+    assert list(temporary.glob("tidegate-demo-*")) == []

@@ -30,7 +30,15 @@ pytestmark = pytest.mark.live
 SLICES = 3
 ROWS = 2_500
 # Payloads that look like protocol, end like it, or are not text at all.
-STRANGE = [b"", b"\r\n", b"HMSG a 1 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"PING\r\n", b"\x00\xff" * 40, b"-ERR 'no'\r\n"]
+STRANGE = [
+    b"",
+    b"\r\n",
+    b"HMSG a 1 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+    b"PING\r\n",
+    b"\x00\xff" * 40,
+    b"-ERR 'no'\r\n",
+    b"NATS/1.0 100 x",
+]
 
 
 def payload(number: int) -> bytes:

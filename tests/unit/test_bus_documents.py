@@ -69,6 +69,8 @@ def test_what_is_written_is_read_again() -> None:
     [
         (b"", "truncated"),
         (b"{", "truncated"),
+        (b'{"interval_s":1,"lifetime_s":1,"classes":{"\xff":1}}', "utf-8"),
+        (b'{"x":' + b"[" * 100_000, "recursion"),
         (b"[]", "Expected `object`"),
         (b'{"interval_s": -1}', ">= 0"),
         (b'{"interval_s":1,"lifetime_s":0}', "> 0"),

@@ -1,11 +1,12 @@
 """Why a query ended, in one sentence: every source of errors, and which goes before which."""
 
 import errno
-import shutil
+import os
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tidegate.machine.evidence import Evidence
 from tidegate.model.errors import FencedError
@@ -28,6 +29,8 @@ NO_SPACE = Evidence(sentence="[Errno 28] No space left on device", errno=errno.E
         pytest.param(None, SPARK, GAP, "Slice 3 has no message 7.", id="a worker's own error"),
         pytest.param(None, SPARK, DENIED, DENIED.sentence, id="an error of the system"),
         pytest.param(KeyError("x"), SPARK, None, "'x'", id="a fault of ours that is no sentence"),
+        pytest.param(KeyError("x"), SPARK, GAP, "'x'", id="what failed here goes before what a worker left behind"),
+        pytest.param(PySparkException("stage"), SPARK, GAP, GAP.sentence, id="a job that failed in a worker"),
         pytest.param(None, SPARK, None, "[STREAM_FAILED] Query terminated", id="Spark's first line"),
         pytest.param(None, None, None, "Spark ended it without a word.", id="nothing at all"),
     ],
@@ -45,10 +48,13 @@ def test_tables_that_are_gone_hide_no_error(tmp_path: Path) -> None:
 def test_a_disk_without_room_is_seen_although_no_error_has_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(8 << 20, 8 << 20, problems.FULL_DISK_BYTES - 1))
-    assert problem_of(None, SPARK, None, tmp_path) == FULL.format(tables=tmp_path)
-    assert problem_of(None, SPARK, GAP, tmp_path) == FULL.format(tables=tmp_path)
+    disk = namedtuple("disk", "f_bavail f_frsize f_files f_favail")
+    for full in (disk(problems.FULL_DISK_BYTES // 4096 - 1, 4096, 100, 50), disk(10**9, 4096, 100, 0)):
+        monkeypatch.setattr(os, "statvfs", lambda _, full=full: full)
+        assert problem_of(None, SPARK, None, tmp_path) == FULL.format(tables=tmp_path)
+        assert problem_of(None, SPARK, GAP, tmp_path) == FULL.format(tables=tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk(10**9, 4096, 0, 0))
+    assert problem_of(None, SPARK, GAP, tmp_path) == GAP.sentence, "some file systems count no inodes"
 
 
 def test_a_sentence_is_cut_where_it_is_none(tmp_path: Path) -> None:

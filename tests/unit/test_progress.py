@@ -127,3 +127,15 @@ def test_a_node_that_stops_in_good_order_says_so_even_if_nothing_else_is_new() -
     assert (last.left, last.at_s) == (True, 3.0)
     written = msgspec.json.decode(msgspec.json.encode(last))
     assert (written["at"], written["committed_at"]) == (3.0, 0.0), "the names that others read"
+
+
+def test_an_alarm_stands_until_the_one_who_raised_it_ends_it() -> None:
+    board = ProgressBoard("node-1")
+    board.alarm("retention", "The job's document is damaged.")
+    board.alarm("keeper", "The bus is away.")
+    board.committed([], now_s=1.0)
+    assert progress(board).alarm == "The job's document is damaged. The bus is away."
+    board.alarm("keeper", None)
+    assert progress(board).alarm == "The job's document is damaged.", "an alarm that ends is news"
+    board.alarm("retention", None)
+    assert progress(board).alarm is None

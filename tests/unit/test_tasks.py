@@ -45,7 +45,7 @@ def test_a_task_may_tidy_up_and_its_error_is_not_left_unheard() -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.02)
             tidied.append(True)
             raise OSError("while tidying up")
 

@@ -60,9 +60,10 @@ class Bus:
         request = key_value.to_put(key, document.encode(value), revision=revision, lease_s=lease_s)
         return key_value.put(key, self._ask(request))
 
-    def delete(self, document: Document[Any], name: str = "") -> None:
+    def delete(self, document: Document[Any], name: str = "", *, revision: int | None = None) -> None:
+        """Take it away; with a revision, only if nothing newer was put there."""
         key = document.key_of(name)
-        key_value.deleted(key, self._ask(key_value.to_delete(key)))
+        key_value.deleted(key, self._ask(key_value.to_delete(key, revision)))
 
     def change(self, document: Document[T], step: Callable[[T | None], T | None]) -> T | None:
         """Apply ``step`` until nobody interferes; a step that returns None leaves the document as it is."""

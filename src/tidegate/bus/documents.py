@@ -24,6 +24,8 @@ from tidegate.model.routes import Routes
 from tidegate.model.scaling import Scale
 
 T = TypeVar("T")
+# What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -63,7 +65,7 @@ class Document(Generic[T]):
     def decode(self, content: bytes, name: str = "") -> T:
         try:
             return msgspec.json.decode(content, type=self.type)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             key = self.key_of(name)
             raise DamagedDocumentError(
                 f"The document {key!r} on the control bus is damaged ({error}): {self.remedy}.",
@@ -89,7 +91,7 @@ class Journal(Generic[T]):
         """A record, or None for one that cannot be read: it must not hide the others."""
         try:
             return msgspec.json.decode(content, type=self.type)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return None
 
 

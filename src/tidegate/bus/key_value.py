@@ -90,8 +90,12 @@ def put(key: str, answer: Answer) -> int | None:
     return int(reply["seq"]) if "error" not in reply else None
 
 
-def to_delete(key: str) -> Request:
-    return Request(f"$JS.API.STREAM.PURGE.{STREAM}", json.dumps({"filter": f"{_PREFIX}{key}"}).encode())
+def to_delete(key: str, revision: int | None = None) -> Request:
+    """``revision`` spares a value that was put behind it."""
+    wanted: dict[str, Any] = {"filter": f"{_PREFIX}{key}"}
+    if revision is not None:
+        wanted["seq"] = revision + 1
+    return Request(f"$JS.API.STREAM.PURGE.{STREAM}", json.dumps(wanted).encode())
 
 
 def deleted(key: str, answer: Answer) -> None:

@@ -56,11 +56,11 @@ class Lease:
         return self._bus.put(self._document, self._own, self._which, revision=revision, lease_s=self._lease_s)
 
     def end(self) -> None:
-        """Let the next one in at once. Only call it while the lease is surely ours: it may be another's by now."""
-        if self._revision is not None:
-            self._revision = None
+        """Let the next one in at once. A lease that is another's by now stays."""
+        revision, self._revision = self._revision, None
+        if revision is not None:
             try:
-                self._bus.delete(self._document, self._which)
+                self._bus.delete(self._document, self._which, revision=revision)
             except BrokerUnavailableError:
                 return  # the lease ends by itself
 

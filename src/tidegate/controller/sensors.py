@@ -15,7 +15,7 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE
+from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
@@ -90,6 +90,14 @@ class Sensors:
             self._alarms.append(f"{what} is not known at the moment, the last value stands: {_one_line(error)}")
             return None
 
+    def _readable(self, document: Document[Value], name: str) -> Value | None:
+        """One of several documents: that one cannot be read must not hide the others."""
+        try:
+            return self._bus.get(document, name)
+        except DamagedDocumentError as error:
+            self._alarms.append(str(error))
+            return None
+
     # -- nodes
 
     def _read_nodes(self) -> tuple[NodeState, ...]:
@@ -100,7 +108,7 @@ class Sensors:
         slices = bound_for(self._assignments.current(), alive)
         found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
-            found[name] = self._bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
+            found[name] = self._readable(PROGRESS, name) or NodeProgress(node=name, ready=False)
             self._raise_offsets({number: one.committed for number, one in found[name].slices.items()})
         spoke_at_s = {name: progress.at_s for name, progress in found.items() if not progress.left}
         names = remembered(alive, spoke_at_s, time.time())
@@ -162,7 +170,8 @@ class Sensors:
         return self._bus.get(ROUTES) or Routes(brokers=())
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
-        return tuple(self._bus.all(GATEWAYS).values())
+        found = (self._readable(GATEWAYS, name) for name in self._bus.names(GATEWAYS))
+        return tuple(gateway for gateway in found if gateway is not None)
 
 
 def _handed_over(gateways: tuple[GatewayState, ...]) -> Observation:

@@ -44,7 +44,8 @@ def _leave(directory: Path, error: TidegateError | OSError) -> None:
     if isinstance(error, TidegateError):
         left = Evidence(sentence=str(error), where=error.where, expected=str(error.expected), found=str(error.found))
     else:
-        left = Evidence(sentence=str(error), where=str(error.filename or ""), errno=error.errno)
+        sentence = str(error) or type(error).__name__
+        left = Evidence(sentence=sentence, where=str(error.filename or ""), errno=error.errno)
     # The time first: names sort as the errors came. The process, because two may fail at once.
     (directory / f"{time.time_ns()}-{os.getpid()}{_SUFFIX}").write_bytes(msgspec.json.encode(left))
 

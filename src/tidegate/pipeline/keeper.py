@@ -14,6 +14,7 @@ from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.settings import NodeSettings
 
 Say = Callable[[str], None]
+KEEPER = "keeper"
 
 
 class Keeper(threading.Thread):
@@ -67,9 +68,10 @@ class Keeper(threading.Thread):
                         return
                     for change in self._assignments.adopt_orphans():
                         self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
+                self._board.alarm(KEEPER, None)
                 self._publish()
             except (BrokerUnavailableError, DamagedDocumentError) as error:
-                self._board.alarm(str(error))
+                self._board.alarm(KEEPER, str(error))
             self._ending.wait(0.1)
 
     def stop(self, *, in_good_order: bool) -> None:

@@ -39,6 +39,7 @@ from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskSettings
 
 _BACKOFF_S_MAX = 5.0
+RETENTION = "retention"
 
 
 class Node:
@@ -184,9 +185,10 @@ class Node:
 
     def _purge(self) -> None:
         try:
-            self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
+            if self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic()):
+                self._board.alarm(RETENTION, None)
         except TidegateError as error:  # what is not removed today is removed another day
-            self._board.alarm(str(error))
+            self._board.alarm(RETENTION, str(error))
 
     def _sink(self, scratch: "_Scratch") -> Sink:
         settings, tables = self._settings, Tables(Path(self._installation.tables))

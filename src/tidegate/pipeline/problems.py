@@ -1,8 +1,11 @@
 """Why a query ended, in one sentence: from errors and the evidence they carry, not from the text of a traceback."""
 
 import errno
-import shutil
+import os
 from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from tidegate.machine.evidence import Evidence
 from tidegate.model.errors import TidegateError
@@ -14,13 +17,14 @@ SENTENCE_MAX = 300
 def problem_of(failure: BaseException | None, reported: Exception | None, left: Evidence | None, tables: Path) -> str:
     """``failure`` is what this process raised itself, ``reported`` what Spark says, ``left`` what a worker left behind.
 
-    Our own error first, then a full disk, then any other error of the system, then Spark's first line.
+    Our own error first, then a full disk, then what failed in this process, then in a worker, then Spark's first line.
     """
     if isinstance(failure, TidegateError):
         return str(failure)
     if _is_disk_full(failure, reported, left, tables):
         return f"The disk of {tables} is full: free some space; the readings wait in the log meanwhile."
-    if left is not None:
+    is_spark_s = failure is None or isinstance(failure, PySparkException | Py4JError)
+    if is_spark_s and left is not None:
         return left.sentence
     lines = [line.strip() for line in f"{failure}\n{reported}".splitlines()]
     told = [line for line in lines if line not in ("", "None")]
@@ -35,6 +39,7 @@ def _is_disk_full(
     if errno.ENOSPC in numbers:
         return True
     try:
-        return shutil.disk_usage(tables).free < FULL_DISK_BYTES
+        disk = os.statvfs(tables)
+        return disk.f_bavail * disk.f_frsize < FULL_DISK_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
     except OSError:  # the tables are gone, which is another problem
         return False

@@ -66,13 +66,13 @@ class ProgressBoard:
         self._limit = LimitCounter(trigger_s, rows_max)
         self._committed_at_s = 0.0
         self._problem: str | None = None
-        self._alarm: str | None = None
+        self._alarms: dict[str, str] = {}  # by whose they are
         self._fresh = True
 
     def committed(self, results: list[TaskResult], now_s: float) -> None:
         """Called after each commit with what it covered."""
         with self._lock:
-            self._problem = self._alarm = None
+            self._problem = None
             if results:
                 self._committed_at_s = now_s
             for result in results:
@@ -128,9 +128,15 @@ class ProgressBoard:
             self._problem, self._fresh = problem, True
             self._slices = {}
 
-    def alarm(self, sentence: str) -> None:
+    def alarm(self, whose: str, sentence: str | None) -> None:
+        """What does not work though the query runs; None when it works again. Each has its own, until it ends it."""
         with self._lock:
-            self._alarm = sentence
+            before = self._alarms.get(whose)
+            if sentence is None:
+                self._alarms.pop(whose, None)
+            else:
+                self._alarms[whose] = sentence
+            self._fresh = self._fresh or before != sentence
 
     def committed_offsets(self) -> dict[int, int]:
         with self._lock:
@@ -156,7 +162,7 @@ class ProgressBoard:
             pid=os.getpid(),
             memory_mib=round(psutil.Process().memory_info().rss / 2**20),
             problem=self._problem,
-            alarm=self._alarm,
+            alarm=" ".join(self._alarms.values()) or None,
             ready=bool(self._query),
             query=self._query,
             committed_at_s=self._committed_at_s,

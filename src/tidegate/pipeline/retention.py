@@ -18,14 +18,16 @@ class Retention:
         self._fsync = fsync
         self._due_s = now_s + every_s
 
-    def purge_if_due(self, committed: dict[int, int], now_s: float) -> None:
+    def purge_if_due(self, committed: dict[int, int], now_s: float) -> bool:
+        """Whether it was due, and worked."""
         if not committed or now_s < self._due_s:
-            return
+            return False
         self._due_s = now_s + self._every_s
         safe = below_every_job(committed, list(self._bus.all(JOBS).values()))
         if self._fsync:
             os.sync()  # what is purged must not depend on a write that is still in memory
         self._log.purge(safe)
+        return True
 
     def close(self) -> None:
         self._bus.close()

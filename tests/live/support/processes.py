@@ -15,6 +15,7 @@ DEVICE_FLEET = (*TIDEGATE, "fleet")
 # Without the command line's other parts, which take longer to import than a gateway takes to start.
 GATEWAY = (sys.executable, "-c", "import typer; from tidegate.cli.gateway import run; typer.run(run)")
 MARK = "TIDEGATE_TEST_RUN"
+TRACKER = "multiprocessing.resource_tracker"
 
 
 def tidegate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -56,12 +57,14 @@ def mark() -> str:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """Those that run now, other than this one."""
+    """Those that run now, other than this one and the tracker that Python itself runs beside it."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and _has(process, mark)]
 
 
 def _has(process: psutil.Process, mark: str) -> bool:
     try:
-        return bool(process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE)
+        if process.environ().get(MARK) != mark or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return not (process.ppid() == os.getpid() and TRACKER in " ".join(process.cmdline()))
     except psutil.Error:
         return False

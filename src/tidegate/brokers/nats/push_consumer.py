@@ -77,8 +77,8 @@ def _scan_runs(wire: Wire, data: bytes, cursor: Cursor, begin: int) -> int:
                 break
             cursor.add_run(run)
             position = end
-        if control < 0:
-            break
+        if control < 0 or _PUSHED.match(data, position):
+            break  # the text stands in a row's payload: rows are walked one by one
         position, stop = pass_over(wire, data, position)
         if stop:
             break

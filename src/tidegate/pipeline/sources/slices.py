@@ -25,7 +25,7 @@ from tidegate.bus.client import Bus
 from tidegate.bus.installation import load_installation
 from tidegate.control.slicing.transfer import Assignment
 from tidegate.machine import evidence
-from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, SequenceGapError
 from tidegate.model.installation import LogAddress
 from tidegate.pipeline.tables.tables import Tables
 
@@ -169,12 +169,13 @@ class _Planner:
     def held_slices(self, start: Offset) -> dict[int, list[int]]:
         """Let go of slices that have a taker, claim slices that are new here; what is held, as [epoch, from, to].
 
-        Without the control bus the node goes on with what it holds: the table would refuse it if that were wrong.
+        Without the control bus, or where it cannot say who owns what, the node goes on with what it holds: the table
+        would refuse it if that were wrong.
         """
         held = {int(name): at for name, at in start.items()}
         try:
             owned = self._settle()
-        except BrokerUnavailableError:
+        except (BrokerUnavailableError, DamagedDocumentError):
             return held
         kept = {s: at for s, at in held.items() if owned.get(s) == at[0]}
         wanted = {s: epoch for s, epoch in owned.items() if s not in kept}
