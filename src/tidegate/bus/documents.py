@@ -127,7 +127,13 @@ MODE = Document(
     remedy="'tidegate release' writes it again",
 )
 LEADER = Document(
-    "leader", Holder, "which controller acts", written_by=("controller",), read_by=("controller",), leased=True
+    "leader",
+    Holder,
+    "which controller acts",
+    written_by=("controller",),
+    read_by=("controller",),
+    leased=True,
+    remedy="nobody acts until it is gone: delete it, unless it runs out by itself within a few seconds",
 )
 LOOP_STATE = Document(
     "policy.send_rate",
@@ -159,6 +165,7 @@ NODE_LEASES = Document(
     read_by=("node", "controller", "operator"),
     per="node",
     leased=True,
+    remedy="its node works on; delete it, unless it runs out by itself within a few seconds",
 )
 PROGRESS = Document(
     "progress",
