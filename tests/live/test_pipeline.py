@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 def test_good_and_bad_payloads_side_by_side(rig: Rig) -> None:
     def good(seq: int) -> bytes:
-        return json.dumps({"boot": 1, "seq": seq, "time": 1_760_000_000 + seq, "value": seq}).encode()
+        return json.dumps({"boot": 1, "seq": seq, "time": int(time.time()) - 9 + seq, "value": seq}).encode()
 
     messages = [
         ("telemetry/mixed.1", good(1)),

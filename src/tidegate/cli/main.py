@@ -23,6 +23,7 @@ from tidegate.cli import (
     ledger,
     node,
     operate,
+    recover,
     reproduce,
     simulate,
     up,
@@ -52,6 +53,7 @@ app.command(name="fleet")(fleet.run)
 app.command(name="status")(operate.status)
 app.command(name="move")(operate.move)
 app.command(name="compact")(operate.compact)
+app.command(name="recover")(recover.recover)
 app.command(name="explain")(explain.explain)
 app.command(name="freeze")(explain.freeze)
 app.command(name="release")(explain.release)

@@ -15,11 +15,12 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
+from tidegate.bus.documents import GAPS, GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
+from tidegate.model.gaps import Gaps
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
 from tidegate.model.positions import sequence_of
@@ -64,6 +65,7 @@ class Sensors:
         elif log is None and gateways is not None:
             counted = _handed_over(gateways)
         gateways = last.gateways if gateways is None else gateways
+        self._alarms += self._tried(self._read_gaps, "Whether the log has gaps") or ()
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
@@ -125,6 +127,10 @@ class Sensors:
         except DamagedDocumentError as error:
             self._alarms.append(str(error))
             return {}
+
+    def _read_gaps(self) -> tuple[str, ...]:
+        gaps = self._bus.get(GAPS) or Gaps()
+        return tuple(f"{gap.sentence} See 'tidegate recover'." for gap in gaps.open)
 
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
