@@ -9,11 +9,12 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
+
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import TABLES
 from tidegate.model.errors import TidegateError
 from tidegate.model.tables import TableHealth
-from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver

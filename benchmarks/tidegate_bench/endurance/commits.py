@@ -1,4 +1,4 @@
-"""Twenty thousand commits as fast as they go, with maintenance on: do they get slower, and what do they leave behind?"""
+"""Twenty thousand commits as fast as they go, with maintenance on: do they get slower, what do they leave behind?"""
 
 import statistics
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import TABLES
-from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver
