@@ -22,6 +22,7 @@ from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
 from tidegate.model.scaling import Scale
+from tidegate.model.tables import TablesState
 
 T = TypeVar("T")
 # What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep.
@@ -193,6 +194,13 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+TABLES = Document(
+    "tables",
+    TablesState,
+    "how the tables are, and what was done to them",
+    written_by=("maintainer",),
+    read_by=("controller",),
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -206,6 +214,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     PROGRESS,
     JOBS,
     GATEWAYS,
+    TABLES,
 )
 
 AUDIT = Journal(

@@ -32,6 +32,15 @@ class RowsAtLimit(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class Batch(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One batch that had rows. An array on the wire: names would be the larger part of what is said many times."""
+
+    at_s: float  # when it ended (Unix time)
+    rows: int
+    seconds: float
+    at_limit: bool = False  # it shows what the node can do
+
+
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     """``query`` is Spark's own account of its last batch, in its words: for people, not for policies."""
 
@@ -49,3 +58,6 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     totals: WorkTotals = WorkTotals()
     limit: RowsAtLimit = RowsAtLimit()
     slices: dict[int, SliceProgress] = {}
+    batches: tuple[Batch, ...] = ()  # the newest ones, oldest first
+    rejects: dict[str, int] = {}  # readings that the side table has, by reason, since the node started
+    rejected_devices: tuple[tuple[str, str, int], ...] = ()  # those with most of them: device, reason, how many
