@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.progress import NodeProgress, RowsAtLimit
-from tidegate.pipeline.progress import BATCHES_SAID, ProgressBoard
+from tidegate.model.progress import BATCHES_SAID, NodeProgress, RowsAtLimit
+from tidegate.pipeline.progress import ProgressBoard
 
 
 def report(

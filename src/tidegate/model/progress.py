@@ -4,6 +4,9 @@ from typing import Any
 
 import msgspec
 
+# Ten seconds of the quickest batches: who reads them looks more often than that. All of them are said each time.
+BATCHES_SAID = 40
+
 
 class SliceProgress(msgspec.Struct, frozen=True, kw_only=True):
     """One slice since the node took it: how far the tables have it, and what its rows cost."""

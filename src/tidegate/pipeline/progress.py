@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from tidegate.model.progress import Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
+from tidegate.model.progress import BATCHES_SAID, Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -19,8 +19,6 @@ LONG_BATCH_S = 1.0
 # A long batch that is slower than this share of the one before it was held up by something; the next one will tell.
 HELD_UP_SHARE = 0.5
 FULL_SHARE = 0.5
-# Ten seconds of the quickest batches: who reads them looks more often than that. All of them are said each time.
-BATCHES_SAID = 40
 
 Offsets = dict[str, list[int]]
 
