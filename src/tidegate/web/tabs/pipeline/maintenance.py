@@ -21,11 +21,26 @@ def upkeep_sentence(said: TablesState | None, now_s: float) -> str:
     if said is None:
         return NEVER
     if is_silent(said, now_s):
-        return f"No maintainer has said anything for {duration(now_s - said.at_s)}: what it said then stands below."
+        silent = duration(now_s - said.at_s)
+        return f"No maintainer has said anything for {silent}: the tables are shown as they were then."
     done = (
         f"The tables were maintained {ago(said.runs[-1].at_s, now_s)}" if said.runs else "No maintenance was done yet"
     )
-    return " ".join((f"{done}, {next_words(said, now_s)}.", *said.alarms))
+    return f"{done}, {next_words(said, now_s)}."
+
+
+def alarms(said: TablesState | None, now_s: float) -> tuple[str, ...]:
+    """What is wrong with the tables, or was when somebody last said so; of each table's rounds only the last counts."""
+    if said is None:
+        return ()
+    then = f" (said {ago(said.at_s, now_s)})" if is_silent(said, now_s) else ""
+    failed = (f"Maintenance of {run.table} failed: {run.problem}" for run in last_runs(said) if run.problem is not None)
+    return tuple(f"{alarm}{then}" for alarm in (*said.alarms, *failed))
+
+
+def last_runs(said: TablesState) -> list[MaintenanceRun]:
+    """Of each table the last one: what failed before and works again is no alarm."""
+    return list({run.table: run for run in said.runs}.values())
 
 
 def next_words(said: TablesState, now_s: float) -> str:

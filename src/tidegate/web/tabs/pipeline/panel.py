@@ -7,7 +7,7 @@ from nicegui import ui
 from tidegate.model.view import View
 from tidegate.web.components.cells import CellRow
 from tidegate.web.components.elements import Chart, Sentence, TitledTable, columns, heading
-from tidegate.web.components.stations import stations_html
+from tidegate.web.components.stations import alarms_html, stations_html
 from tidegate.web.tabs.pipeline import charts, maintenance, slices, tables
 from tidegate.web.tabs.pipeline.sentence import sentence, tiles
 from tidegate.web.values.publish_rates import PublishRates
@@ -28,8 +28,9 @@ class PipelinePanel:
         )
         left, right = columns()
         with left:
-            self._nodes = TitledTable("Processing nodes", "wide firm")
+            self._nodes = TitledTable("Processing nodes", "wide firm log")
             self._health = TitledTable("Tables", "wide firm")
+            self._alarms = ui.html(sanitize=False)
             self._runs = TitledTable("Maintenance", "wide firm log")
             self._slices = TitledTable("Slices", "wide firm")
         with right:
@@ -46,6 +47,7 @@ class PipelinePanel:
         self._chart.draw(charts.pipeline(records), charts.chart_px(records))
         self._nodes.show(tables.nodes(view, records))
         self._health.show(maintenance.health(chain.tables))
+        self._alarms.content = alarms_html(maintenance.alarms(chain.tables, now_s))
         self._runs.show(maintenance.runs(chain.tables, now_s))
         self._slices.show(slices.slice_table(chain.slices))
         self._reasons.show(tables.refused_reasons(chain.nodes, records))

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from tidegate.model.observations import SliceState
-from tidegate.model.tables import MaintenanceRun
 from tidegate.model.view import AGE_S_CAUTION, ChainStates, duration, seconds
 from tidegate.web.components.stations import Station
-from tidegate.web.tabs.pipeline.maintenance import is_silent, upkeep_sentence
+from tidegate.web.tabs.pipeline.maintenance import is_silent, last_runs, upkeep_sentence
 from tidegate.web.tabs.pipeline.slices import furthest_behind
 from tidegate.web.tabs.pipeline.tables import Records, refused, refused_per_min
 from tidegate.web.values.words import UNKNOWN, bytes_of, number, rate
@@ -25,7 +24,7 @@ def _working(chain: ChainStates, records: Records) -> str:
     living = [node for node in chain.nodes if node.alive]
     if not living:
         return "No processing node runs: readings wait in the brokers"
-    who = "1 processing node" if len(living) == 1 else f"{len(living)} processing nodes"
+    who = _counted(len(living), "processing node")
     processed, arriving = totals(chain, records)
     if processed is None:
         words = f"{who} {'runs' if len(living) == 1 else 'run'}, how much is processed is not known yet"
@@ -57,9 +56,10 @@ def _behind(slices: tuple[SliceState, ...]) -> Iterable[str]:
         )
         yield f"Slice {last.number} is furthest behind: {number(last.waiting)} wait, {old}."
     if moving := [str(one.number) for one in slices if one.taker is not None]:
-        yield f"{_slices(moving, len(slices))} {_is(moving)} on the way to another node."
+        yield f"{_slices(moving)} {_is(moving)} on the way to another node."
     if free := [str(one.number) for one in slices if one.owner is None]:
-        yield f"{_slices(free, len(slices))} {_is(free)} nobody's."
+        every = len(free) == len(slices)
+        yield "Nobody works on any slice." if every else f"Nobody works on {_slices(free).lower()}."
 
 
 def is_at_limit(records: Records, name: str) -> bool:
@@ -81,7 +81,7 @@ def tiles(chain: ChainStates, records: Records, now_s: float) -> tuple[Station, 
     processed, arriving = totals(chain, records)
     living = [node for node in chain.nodes if node.alive]
     known = [found for node in living if (found := _capacity(records, node.name)) is not None]
-    seen = f"{len(known)} of {len(living)} nodes were seen at their limit" if known else "no node was at its limit yet"
+    seen = f"as seen of {len(known)} of {len(living)} nodes" if known else "no node was at its limit yet"
     refused_now = refused_per_min(chain.nodes, records) if living else None
     return (
         Station(name="Arriving", value=rate(arriving) if living else UNKNOWN, detail="in the slices of the nodes"),
@@ -116,18 +116,13 @@ def _tables_tile(chain: ChainStates, now_s: float) -> Station:
         return Station(name="Tables", value=UNKNOWN, detail="no maintainer has looked at them")
     files = sum(one.active_files for one in said.tables.values())
     silent = (f"as they were {duration(now_s - said.at_s)} ago",) if is_silent(said, now_s) else ()
-    failed = tuple(f"{run.table}: {run.problem}" for run in _newest_runs(chain) if run.problem is not None)
+    failed = tuple(f"maintenance of {run.table} failed" for run in last_runs(said) if run.problem is not None)
     return Station(
         name="Tables",
         value=f"{number(files)} files",
-        detail=f"{bytes_of(sum(one.bytes for one in said.tables.values()))} in {len(said.tables)} tables",
+        detail=f"{bytes_of(sum(one.bytes for one in said.tables.values()))} in {_counted(len(said.tables), 'table')}",
         alarms=(*silent, *failed),
     )
-
-
-def _newest_runs(chain: ChainStates) -> list[MaintenanceRun]:
-    """Of each table the last one: what failed before and works again is no alarm."""
-    return list({run.table: run for run in chain.tables.runs}.values()) if chain.tables else []
 
 
 def _capacity(records: Records, name: str) -> float | None:
@@ -142,9 +137,11 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if found and len(known) == len(found) else None
 
 
-def _slices(numbers: Sequence[str], of: int) -> str:
-    if len(numbers) == of > 1:
-        return f"All {of} slices"
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
+
+
+def _slices(numbers: Sequence[str]) -> str:
     return f"{'Slice' if len(numbers) == 1 else 'Slices'} {_and(numbers)}"
 
 

@@ -14,6 +14,7 @@ from tidegate.web.values.words import UNKNOWN, number, rate, shortened
 DEVICE_LETTERS_MAX = 64
 DEVICES_SHOWN = 20
 REASON_LETTERS_MAX = 120
+NOBODY_SAYS = "No processing node runs that could say so."
 
 Nodes = tuple[NodeState, ...]
 Records = Mapping[str, NodeRecord]
@@ -68,7 +69,7 @@ def refused_reasons(shown: Nodes, records: Records) -> Table:
             (shortened(reason, REASON_LETTERS_MAX), number(count), number(refused_per_min(shown, records, reason)))
             for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         ),
-        empty="No reading was refused.",
+        empty="No reading was refused." if shown else NOBODY_SAYS,
     )
 
 
@@ -106,7 +107,7 @@ def refused_devices(shown: Nodes) -> Table:
             (shortened(device, DEVICE_LETTERS_MAX) or "not said", shortened(reason, REASON_LETTERS_MAX), number(count))
             for (device, reason), count in most
         ),
-        empty="No device had a reading refused.",
+        empty="No device had a reading refused." if shown else NOBODY_SAYS,
     )
 
 
