@@ -135,11 +135,13 @@ def test_capacity_is_that_of_late_work_at_the_limit_and_stands_until_there_is_mo
     states = [
         (10.0, node(limit_rows=1000.0, limit_s=10.0)),  # all that is known: since it started
         (12.0, node(limit_rows=1600.0, limit_s=12.0)),
-        (50.0, node(limit_rows=1600.0, limit_s=12.0)),  # idle
-        (52.0, node(limit_rows=1700.0, limit_s=14.0)),  # slower than before
-        (54.0, node(rows=0)),  # it began anew
+        *((20.0 + 10 * number, node(limit_rows=1600.0, limit_s=12.0)) for number in range(20)),  # idle
+        (212.0, node(limit_rows=1700.0, limit_s=14.0)),  # slower than before
+        (214.0, node(rows=0)),  # it began anew
     ]
-    assert [one.capacity_per_s for one in followed(*states).moments] == [100.0, 300.0, 300.0, 50.0, 50.0]
+    found = [one.capacity_per_s for one in followed(*states[:3]).moments]
+    assert found == [100.0, 300.0, 300.0]
+    assert [one.capacity_per_s for one in followed(*states).moments[-3:]] == [300.0, 50.0, 50.0]
 
 
 def test_a_node_that_was_never_at_its_limit_has_no_capacity() -> None:

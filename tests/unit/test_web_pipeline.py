@@ -253,7 +253,7 @@ def test_a_node_says_what_it_does_and_what_it_can_do() -> None:
         node("n3", ready=False, slices=()),
     )
     rows = tables.nodes(view(nodes=shown), {"n1": record()}).rows
-    assert rows[0] == ("n1", "● alive", "0, 1", "250", "240", "300 msg/s", "4,000", "?", "none")
+    assert rows[0] == ("n1", "● alive", "0, 1", "250", "240", "300 msg/s", "4,000", "none")
     assert rows[1][1:6] == ("■ does not answer", "0, 1", "?", "?", "500 msg/s")
     assert rows[2][1:6] == ("▲ warms up", "none", "?", "?", "not seen yet")
 

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,8 +17,6 @@ from tidegate.web.values.publish_rates import WINDOW_S
 
 # Refusals are seldom: they are counted over a minute, and not at all before some of it has passed.
 REFUSALS_S, REFUSALS_S_MIN = 60.0, 10.0
-# What a node can do is taken from its work at the limit over this long, and stands until it is there again.
-CAPACITY_S = 30.0
 
 
 class NodeMoment(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,9 +78,19 @@ class NodeHistory:
         return sum(known) if len(known) == len(rates) else None
 
 
+class _Counters(NamedTuple):
+    """What a node counted until a moment."""
+
+    at_s: float
+    rows: int
+    limit_rows: float
+    limit_s: float
+    rejects: Mapping[str, int]
+
+
 class _Followed:
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, NodeState]] = deque()
+        self._seen: deque[_Counters] = deque()
         self._moments: deque[tuple[float, float | None, float | None]] = deque()  # when, arriving, capacity
         self._batches: deque[Batch] = deque()
         self._is_ready = False
@@ -93,12 +102,12 @@ class _Followed:
     def take_in(self, node: NodeState, at_s: float, arriving_per_s: float | None) -> None:
         if self._moments and at_s <= self.seen_s:
             return
-        if self._seen and node.rows < self._seen[-1][1].rows:
+        if self._seen and node.rows < self._seen[-1].rows:
             self._seen.clear()  # it began anew, and counts from zero
-        self._seen.append((at_s, node))
-        while len(self._seen) > 2 and self._seen[1][0] <= at_s - REFUSALS_S:
+        self._seen.append(_Counters(at_s, node.rows, node.limit_rows, node.limit_s, node.rejects))
+        while len(self._seen) > 2 and self._seen[1].at_s <= at_s - SPAN_S:
             self._seen.popleft()
-        capacity_per_s = self._capacity_per_s(node, at_s)
+        capacity_per_s = self._capacity_per_s()
         if self._moments and math.floor(self.seen_s) == math.floor(at_s):
             self._moments.pop()  # a line that is finer than a second would look the same
         self._moments.append((at_s, arriving_per_s, capacity_per_s))
@@ -117,15 +126,18 @@ class _Followed:
             self._batches.clear()  # there may have been more before these: a gap must not look like idleness
         self._batches += unseen
 
-    def _capacity_per_s(self, node: NodeState, at_s: float) -> float | None:
-        """From work at the limit of late; where there was none, as it was last, or since the node started."""
-        recent = next((seen for seen_s, seen in self._seen if seen_s >= at_s - CAPACITY_S), node)
-        rows, seconds = node.limit_rows - recent.limit_rows, node.limit_s - recent.limit_s
+    def _capacity_per_s(self) -> float | None:
+        """From its work at the limit within the span; where there was none, as it was last, or since it started.
+
+        Over less than that, one batch of few rows on a busy machine would pass for what the node can do.
+        """
+        first, last = self._seen[0], self._seen[-1]
+        rows, seconds = last.limit_rows - first.limit_rows, last.limit_s - first.limit_s
         if rows > 0 and seconds > 0:
             return rows / seconds
         if self._moments and self._moments[-1][2] is not None:
             return self._moments[-1][2]
-        return node.limit_rows / node.limit_s if node.limit_s > 0 else None
+        return last.limit_rows / last.limit_s if last.limit_s > 0 else None
 
     def record(self) -> NodeRecord:
         work = _Work(self._batches, self.seen_s, is_ready=self._is_ready)
@@ -144,8 +156,9 @@ class _Followed:
         )
 
     def _refused_per_min(self) -> dict[str, float] | None:
-        (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
-        passed_s = last_s - first_s
+        last = self._seen[-1]
+        first = next(seen for seen in self._seen if seen.at_s >= last.at_s - REFUSALS_S)
+        passed_s = last.at_s - first.at_s
         if passed_s < REFUSALS_S_MIN:
             return None
         return {

@@ -21,10 +21,10 @@ Records = Mapping[str, NodeRecord]
 
 
 def nodes(view: View, records: Records) -> Table:
-    columns = ("Processing node", "State", "Slices", "Arriving", "Processed", "At its limit", "Rows", "Busy", "Problem")
+    columns = ("Processing node", "State", "Slices", "Arriving", "Processed", "At its limit", "Rows", "Problem")
     return Table(
         columns=columns,
-        numeric=frozenset(columns[3:8]),
+        numeric=frozenset(columns[3:7]),
         rows=tuple(
             (
                 node.name,
@@ -32,7 +32,6 @@ def nodes(view: View, records: Records) -> Table:
                 ", ".join(map(str, node.slices)) or "none",
                 *_rates(node, records.get(node.name)),
                 number(node.rows),
-                seconds(node.cost_s) if node.cost_s > 0 else UNKNOWN,
                 node.problem or "none",
             )
             for node in view.chain.nodes
