@@ -72,6 +72,10 @@ def test_progress_per_slice_is_on_the_control_bus(rig: Rig) -> None:
         assert min(figures.cost_us_per_row, figures.age_s) > 0
         assert figures.lag >= 0
     assert any(one.query.get("processed_rows_per_s") for one in said)
+    batches = [batch for one in said for batch in one.batches]
+    assert batches
+    assert all(batch.rows > 0 and 0 < batch.seconds < 60 for batch in batches)
+    assert all(abs(time.time() - batch.at_s) < 600 for batch in batches), "Spark's time is read as what it is"
 
 
 def test_what_is_committed_leaves_the_log_but_nothing_else_does(rig: Rig) -> None:

@@ -23,6 +23,7 @@ from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
 from tidegate.model.scaling import Scale
+from tidegate.model.tables import TablesState
 
 T = TypeVar("T")
 # What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep.
@@ -202,6 +203,13 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+TABLES = Document(
+    "tables",
+    TablesState,
+    "how the tables are, and what was done to them",
+    written_by=("maintainer",),
+    read_by=("controller",),
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -216,6 +224,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     JOBS,
     GAPS,
     GATEWAYS,
+    TABLES,
 )
 
 AUDIT = Journal(

@@ -15,9 +15,11 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GAPS, GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
+from tidegate.bus.documents import GAPS, GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, TABLES, Document
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
+from tidegate.control.slicing.transfer import Assignment
+from tidegate.controller.slice_states import slice_states
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.gaps import Gaps
@@ -26,6 +28,8 @@ from tidegate.model.observations import BrokerState, GatewayState, NodeState, Ob
 from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
+from tidegate.model.tables import SILENT_S, TablesState
+from tidegate.model.view import duration
 
 Value = TypeVar("Value")
 
@@ -37,6 +41,7 @@ class Sensors:
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
+        self._assignment = Assignment(())
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
@@ -67,6 +72,7 @@ class Sensors:
         gateways = last.gateways if gateways is None else gateways
         self._alarms += self._tried(self._read_gaps, "Whether the log has gaps") or ()
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
+        tables = self._tried(self._read_tables, "How the tables are")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             counted,
@@ -74,6 +80,8 @@ class Sensors:
             gateways=gateways,
             brokers=brokers,
             nodes=nodes,
+            slices=slice_states(self._assignment, backlog, self._offsets) if log is not None else (),
+            tables=last.tables if tables is None else tables[0],
             starting=last.starting if wanted is None else max(0, wanted - sum(node.is_working for node in nodes)),
             alarms=tuple(self._alarms),
             routes=last.routes if routes is None else routes,
@@ -108,7 +116,8 @@ class Sensors:
             self._offsets_stored = self._read_offsets()
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
-        slices = bound_for(self._assignments.current(), alive)
+        self._assignment = self._assignments.current()
+        slices = bound_for(self._assignment, alive)
         found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
             found[name] = self._readable(PROGRESS, name) or NodeProgress(node=name, ready=False)
@@ -149,6 +158,22 @@ class Sensors:
                 "No processing node has committed anything yet: all that is in the log counts as waiting."
             )
         self._alarms += [f"Node {node.name}: {node.problem}" for node in nodes if node.problem]
+
+    # -- tables
+
+    def _read_tables(self) -> tuple[TablesState | None]:
+        """What the maintainer says; that it has never said anything is an answer, too."""
+        said = self._bus.get(TABLES)
+        if said is not None:
+            silent_s = time.time() - said.at_s
+            if silent_s > SILENT_S:
+                self._alarms.append(
+                    f"No maintainer has said anything for {duration(silent_s)}: the tables' logs and files grow; "
+                    "see that 'tidegate up' runs."
+                )
+            else:
+                self._alarms += [f"Tables: {alarm}" for alarm in said.alarms]
+        return (said,)
 
     # -- queue and gateways
 
@@ -201,6 +226,9 @@ def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> 
         limit_s=progress.limit.seconds,
         ready=progress.ready,
         problem=progress.problem or progress.alarm,
+        batches=progress.batches,
+        rejects=progress.rejects,
+        rejected_devices=progress.rejected_devices,
     )
 
 
