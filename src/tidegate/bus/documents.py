@@ -4,8 +4,8 @@ A document is JSON. Nobody builds a key or parses a value by hand: what is put o
 through an entry of this catalogue. Documents that exist once per node, gateway or job stand under ``<key>.<name>``.
 
 Who writes and reads is said in terms of the parts: ``controller`` (``leader`` where only the leading one does),
-``gateway``, ``node``, ``up`` (whoever starts the parts of a machine), ``operator`` (a person, by a command or the
-dashboard) and ``job`` (somebody else's reader of the slices).
+``gateway``, ``node``, ``maintainer``, ``up`` (whoever starts the parts of a machine), ``operator`` (a person, by a
+command or the dashboard) and ``job`` (somebody else's reader of the slices).
 """
 
 from dataclasses import dataclass
@@ -203,12 +203,21 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+MAINTAINER = Document(
+    "maintainer",
+    Holder,
+    "whose turn it is to work on the tables",
+    written_by=("maintainer", "operator"),
+    read_by=("maintainer", "operator"),
+    leased=True,
+    remedy="the tables are not looked after until it is gone: delete it, unless it runs out by itself within a minute",
+)
 TABLES = Document(
     "tables",
     TablesState,
     "how the tables are, and what was done to them",
     written_by=("maintainer",),
-    read_by=("controller",),
+    read_by=("controller", "operator"),
 )
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
@@ -224,6 +233,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     JOBS,
     GAPS,
     GATEWAYS,
+    MAINTAINER,
     TABLES,
 )
 
