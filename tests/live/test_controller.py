@@ -351,13 +351,13 @@ def test_slices_and_tables_are_told_as_they_are_or_as_unknown(site: Site) -> Non
         assert {one.waiting for one in before.slices} <= {None, 0}, "what is committed was never said"
         assert None in {one.waiting for one in before.slices}
         site.commit_all()
-        said = TablesState(maintainer="m1", at_s=time.time(), alarms=("readings has many files.",))
+        said = TablesState(maintainer="m1", at_s=time.time(), alarms=("The table readings has many files.",))
         site.bus.put(TABLES, said)
         now = sensors.observe(())
         assert sum(one.stored or 0 for one in now.slices) == 20
         assert [(one.waiting, one.age_s) for one in now.slices] == [(0, 0.0)] * len(now.slices)
         assert now.tables == said
-        assert "Tables: readings has many files." in now.alarms
+        assert "The table readings has many files." in now.alarms
         site.bus.put(TABLES, msgspec.structs.replace(said, at_s=time.time() - 200))
         assert any("No maintainer has said anything for 3 min" in alarm for alarm in sensors.observe(()).alarms)
         site.brokers.kill_broker(0)

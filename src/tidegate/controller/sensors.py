@@ -172,7 +172,7 @@ class Sensors:
                     "see that 'tidegate up' runs."
                 )
             else:
-                self._alarms += [f"Tables: {alarm}" for alarm in said.alarms]
+                self._alarms += said.alarms
         return (said,)
 
     # -- queue and gateways
