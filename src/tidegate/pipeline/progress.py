@@ -12,6 +12,7 @@ import msgspec
 import psutil
 
 from tidegate.model.progress import BATCHES_SAID, Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
+from tidegate.pipeline.rejects import RejectCounter
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -69,6 +70,7 @@ class ProgressBoard:
         self._query: dict[str, Any] = {}
         self._reported: tuple[Any, ...] = ()
         self._totals = WorkTotals()
+        self._rejects = RejectCounter()
         self._limit = LimitCounter(trigger_s, rows_max)
         self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
@@ -83,6 +85,7 @@ class ProgressBoard:
             if results:
                 self._committed_at_s = now_s
             for result in results:
+                self._rejects.add(result.rejects)
                 rows = sum(work.rows for work in result.slices.values())
                 for slice_, work in result.slices.items():
                     before = self._slices.get(slice_, SliceProgress(committed=0))
@@ -174,6 +177,8 @@ class ProgressBoard:
             query=self._query,
             committed_at_s=self._committed_at_s,
             totals=self._totals,
+            rejects=dict(self._rejects.by_reason),
+            rejected_devices=self._rejects.worst(),
             limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
             slices=dict(self._slices),
             batches=tuple(self._batches),
