@@ -199,7 +199,7 @@ class EmbeddedBrokers:
             self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
         store = self._state / "control" / "store"
         make_private(store)
-        text = control_config(identity.control, identity.passwords, str(store))
+        text = control_config(identity.control, identity.passwords, self._settings, str(store))
         self._control = server("control", text, identity.control)
 
     def _broker_config(self, identity: StateIdentity, index: int, *, devices_allowed: bool) -> str:
