@@ -115,6 +115,9 @@ class Sensors:
         nodes = tuple(_node(name, found[name], slices.get(name)) for name in names)
         if self._brokers.log is not None:
             self._judge([node for node in nodes if node.alive])
+            # A node that ended because of a problem is asked why, until it is back or forgotten.
+            gone = [found[node.name] for node in nodes if not node.alive]
+            self._alarms += [f"Node {one.node}: {one.problem}" for one in gone if one.problem]
         return nodes
 
     def _read_offsets(self) -> dict[int, int]:
