@@ -62,7 +62,7 @@ class Chain:
         self.brokers = embedded_servers(self.state, settings.broker)
         self.parts: dict[str, Part] = {}
         self.web_addresses: list[tuple[str, int]] = []  # one per controller, the one that was given out first
-        self._alarm: str | None = None
+        self._alarms: tuple[str, ...] = ()
         self._buses: list[Bus] = []
         self._guard: DiskGuard | None = None
 
@@ -180,16 +180,24 @@ class Chain:
                 part.keep_running(self._say)
 
     def watch(self) -> None:
-        """Start again what ended, follow the number of nodes that is wanted, and look after the disk."""
+        """Start again what ended, servers first; follow the number of nodes that is wanted, and look after the disk."""
+        alarms = [*self.brokers.supervise()]
         self.keep_parts()
         self._nodes.follow()
         try:
             found = self._guard.check().alarm if self._guard is not None else None
         except BrokerUnavailableError as error:
             found = str(error)
-        if found != self._alarm:
-            self._say(f"ALARM: {found}" if found else "The alarm is over.")
-            self._alarm = found
+        self._tell((*alarms, found) if found is not None else tuple(alarms))
+
+    def _tell(self, alarms: tuple[str, ...]) -> None:
+        """Each alarm once, and when there is none any more."""
+        for alarm in alarms:
+            if alarm not in self._alarms:
+                self._say(f"ALARM: {alarm}")
+        if self._alarms and not alarms:
+            self._say("The alarm is over.")
+        self._alarms = alarms
 
     def stop(self) -> None:
         """Devices first, then what works for them, the brokers last. Safe to call twice, and at any moment."""
