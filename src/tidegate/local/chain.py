@@ -19,6 +19,7 @@ from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
 from tidegate.local.waiting import answers
+from tidegate.machine.disks import shortages
 from tidegate.machine.ports import HOST, free_port
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.model.installation import Installation
@@ -181,14 +182,19 @@ class Chain:
 
     def watch(self) -> None:
         """Start again what ended, servers first; follow the number of nodes that is wanted, and look after the disk."""
-        alarms = [*self.brokers.supervise()]
+        alarms = self.brokers.supervise()
         self.keep_parts()
         self._nodes.follow()
+        self._tell((*alarms, *self._check_disks()))
+
+    def _check_disks(self) -> tuple[str, ...]:
+        """The brokers' guard acts on what it sees; of other places it is told before they are full."""
         try:
-            found = self._guard.check().alarm if self._guard is not None else None
-        except BrokerUnavailableError as error:
-            found = str(error)
-        self._tell((*alarms, found) if found is not None else tuple(alarms))
+            closed = self._guard.check().alarm if self._guard is not None else None
+        except (BrokerUnavailableError, OSError) as error:
+            closed = str(error)
+        places = {"the tables": Path(self.installation.tables), "the state directory": self.state}
+        return (*([closed] if closed is not None else []), *shortages(places))
 
     def _tell(self, alarms: tuple[str, ...]) -> None:
         """Each alarm once, and when there is none any more."""
