@@ -17,7 +17,7 @@ import pytest
 from support.bus import LEASE_S, ControlBus
 from support.clients import publish_all
 from support.log import Log
-from support.processes import TIDEGATE
+from support.processes import TIDEGATE, tidegate
 from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
@@ -304,6 +304,26 @@ def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
             await until_async(lambda: not any("damaged" in one for one in alarms(controller)))
 
     asyncio.run(scenario())
+
+
+def test_slices_that_cannot_be_read_hide_nothing_else(site: Site) -> None:
+    site.publish(20)
+    site.bus.assignments.change(lambda before: before.adopt(["paper"])[0])
+    sensors = Sensors(site.here, name="test")
+    until(lambda: sensors.observe(()).arrived >= 20)
+    site.bus.put_raw("slices", b"{{")
+    site.publish(10)
+    until(lambda: sensors.observe(()).arrived >= 30)
+    seen = sensors.observe(())
+    assert any("'slices' on the control bus is damaged" in alarm for alarm in seen.alarms)
+    assert [(node.name, node.slices) for node in seen.nodes] == [("paper", (0, 1))], "as it was last"
+    sensors.close()
+    site.bus.put_raw("progress.paper", b"{{")
+    shown = tidegate("status", "--state", str(site.state))
+    assert shown.returncode == 0
+    assert "'slices' on the control bus is damaged" in shown.stderr
+    assert "30 readings wait, 1 processing node(s) run." in shown.stdout
+    assert "'progress.paper' on the control bus is" in " ".join(shown.stdout.split())
 
 
 def alarms(controller: Controller) -> tuple[str, ...]:

@@ -179,10 +179,11 @@ JOBS = Document(
     "jobs",
     dict[int, int],
     "what another job that reads the slices has committed of each: nothing above may leave the log",
-    written_by=("job",),
-    read_by=("node",),
+    written_by=("job", "operator"),
+    read_by=("node", "operator"),
     per="job",
-    remedy="let the job write it again, or delete it if the job is gone; until then nothing is removed from the log",
+    remedy="let the job write it again, or 'tidegate jobs --forget' it if the job is gone; until then a node goes by "
+    "what it read last, and removes nothing from the log where it has read nothing",
 )
 GATEWAYS = Document(
     "gateways",

@@ -20,6 +20,7 @@ from tidegate.cli import (
     explain,
     fleet,
     gateway,
+    jobs,
     ledger,
     node,
     operate,
@@ -51,6 +52,7 @@ app.command(name="node")(node.run)
 app.command(name="fleet")(fleet.run)
 app.command(name="status")(operate.status)
 app.command(name="move")(operate.move)
+app.command(name="jobs")(jobs.jobs)
 app.command(name="compact")(operate.compact)
 app.command(name="explain")(explain.explain)
 app.command(name="freeze")(explain.freeze)

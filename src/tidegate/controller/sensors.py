@@ -18,6 +18,7 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
+from tidegate.control.slicing.transfer import Assignment
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.installation import Installation
@@ -35,6 +36,7 @@ class Sensors:
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
+        self._assignment = self._assignments.without_owners()
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
@@ -105,7 +107,7 @@ class Sensors:
             self._offsets_stored = self._read_offsets()
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
-        slices = bound_for(self._assignments.current(), alive)
+        slices = bound_for(self._assigned(), alive)
         found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
             found[name] = self._readable(PROGRESS, name) or NodeProgress(node=name, ready=False)
@@ -119,6 +121,14 @@ class Sensors:
             gone = [found[node.name] for node in nodes if not node.alive]
             self._alarms += [f"Node {one.node}: {one.problem}" for one in gone if one.problem]
         return nodes
+
+    def _assigned(self) -> Assignment:
+        """Who has which slice; as it was where that cannot be read, because what nodes do is known without it."""
+        try:
+            self._assignment = self._assignments.current()
+        except DamagedDocumentError as error:
+            self._alarms.append(str(error))
+        return self._assignment
 
     def _read_offsets(self) -> dict[int, int]:
         """What controllers knew before; what cannot be read is learnt again from the nodes."""

@@ -73,23 +73,33 @@ class Keeper(threading.Thread):
                 self._lease_lost.set()
 
     def _keep(self) -> None:
-        last_renewal = 0.0
+        renewed_s = 0.0
         while not self._ending.is_set():
             stalled_s = self._board.stalled_s(time.monotonic(), self._rows_planned)
             if stalled_s is not None:
                 self._give_up(stalled_s)
             try:
-                if time.monotonic() - last_renewal >= self._settings.lease_s / 4:
-                    last_renewal = time.monotonic()
-                    if not self._lease.keep():
+                if time.monotonic() - renewed_s >= self._settings.lease_s / 4:
+                    renewed_s = time.monotonic()
+                    if not self._renew():
                         return
-                    for change in self._assignments.adopt_orphans():
-                        self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
-                self._board.alarm(KEEPER, None)
                 self._publish()
-            except (BrokerUnavailableError, DamagedDocumentError) as error:
+            except BrokerUnavailableError as error:
                 self._board.alarm(KEEPER, str(error))
             self._ending.wait(0.1)
+
+    def _renew(self) -> bool:
+        """Whether the lease is still this node's. A damaged document is told, and keeps the node from nothing else."""
+        try:
+            if not self._lease.keep():
+                return False
+            for change in self._assignments.adopt_orphans():
+                self._say(f"Slice {change.slice} goes to node {change.taker} because {change.reason}.")
+        except DamagedDocumentError as error:
+            self._board.alarm(KEEPER, str(error))
+        else:
+            self._board.alarm(KEEPER, None)
+        return True
 
     def _rows_planned(self) -> int:
         scratch = self._scratch()

@@ -59,7 +59,7 @@ class Node:
         self._was_ready = False
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
-        self._retention = Retention(self._installation, settings.name, settings.purge_s, time.monotonic(), fsync=fsync)
+        self._retention = Retention(self._installation, settings, time.monotonic(), fsync=fsync)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -188,8 +188,9 @@ class Node:
 
     def _purge(self) -> None:
         try:
-            if self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic()):
-                self._board.alarm(RETENTION, None)
+            told = self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
+            if told is not None:
+                self._board.alarm(RETENTION, " ".join(told) or None)
         except TidegateError as error:  # what is not removed today is removed another day
             self._board.alarm(RETENTION, str(error))
 

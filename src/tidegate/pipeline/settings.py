@@ -31,4 +31,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 2.0
     # How often what every job has committed is removed from the log.
     purge_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
+    # Somebody else's job that has not written down how far it is for this long no longer keeps readings in the log: one
+    # that is gone for good would fill the disk, and one that was away for a night must find all of it.
+    job_silent_s_max: Annotated[float, msgspec.Meta(ge=1)] = 86_400.0
     heap_mib: Annotated[int, msgspec.Meta(ge=512)] = 1024

@@ -18,6 +18,7 @@ SETTINGS = {
     "window_s": "10",
     "snapshot_s": "1",
     "purge_s": "2",
+    "job_silent_s_max": "5",
 }
 
 
