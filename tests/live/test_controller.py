@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, Holder
+from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, OFFSETS, PROGRESS, ROUTES, Holder
 from tidegate.bus.leases import LeaderLease, Lease
 from tidegate.cli import explain as commands
+from tidegate.controller.forgetting import forget_gone
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
@@ -359,6 +361,35 @@ def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
     assert (after.at_s, after.arrived, after.committed, after.devices) == (before.at_s, 20, 0, 40)
     assert any("What waits in the brokers is not known at the moment" in alarm for alarm in after.alarms)
     sensors.close()
+
+
+def test_what_nodes_said_that_are_gone_for_good_is_forgotten_once_their_offsets_are_stored(site: Site) -> None:
+    lease = LeaderLease(site.bus, "leader", 10.0)
+    gone = NodeProgress(node="gone", slices={1: SliceProgress(committed=7)})
+    site.bus.put(PROGRESS, gone, "gone")
+    site.bus.put_raw("progress.broken", b"{{")
+    assert forget_gone(site.bus, {1: 7}, 0.0) == [], "nobody leads: nobody knows the bus's time"
+    time.sleep(0.05)
+    assert lease.keep()
+    assert forget_gone(site.bus, {1: 7}) == [], "they have said it only just now"
+    assert forget_gone(site.bus, {1: 6}, 0.0) == ["broken"], "what it has committed is known from it alone"
+    assert forget_gone(site.bus, {1: 7}, 0.0) == ["gone"]
+    assert site.bus.names(PROGRESS) == ["paper"], "one that holds its lease stays"
+    lease.end()
+
+
+def test_a_leading_controller_stores_offsets_before_it_forgets_who_told_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.controller.sensors.forget_gone", partial(forget_gone, forgotten_s=0.0))
+    site.bus.put(PROGRESS, NodeProgress(node="gone", slices={1: SliceProgress(committed=7)}), "gone")
+
+    async def scenario() -> None:
+        async with controlling(site.here):
+            await until_async(lambda: site.bus.names(PROGRESS) == ["paper"])
+
+    asyncio.run(scenario())
+    assert site.bus.get(OFFSETS) == {1: 7}
 
 
 def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:

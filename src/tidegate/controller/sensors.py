@@ -19,6 +19,7 @@ from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, D
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
+from tidegate.controller.forgetting import EVERY_S, forget_gone
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.installation import Installation
@@ -40,6 +41,7 @@ class Sensors:
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
+        self._forget_at_s = 0.0
         self._wanted = 0
         self._alarms: list[str] = []
 
@@ -84,6 +86,13 @@ class Sensors:
         if self._offsets != self._offsets_stored:
             self._bus.put(OFFSETS, self._offsets)
             self._offsets_stored = dict(self._offsets)
+
+    def forget_gone(self, now_s: float) -> list[str]:
+        """The leader's, after it has stored the offsets: forget nodes that are gone for good, every now and then."""
+        if now_s < self._forget_at_s:
+            return []
+        self._forget_at_s = now_s + EVERY_S
+        return forget_gone(self._bus, self._offsets_stored or {})
 
     def _tried(self, read: Callable[[], Value], what: str) -> Value | None:
         try:
