@@ -14,6 +14,7 @@ from support.waiting import until
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.controller.sensors import Sensors
 from tidegate.devices.acknowledgements import read_directory
 from tidegate.local.chain import Chain
 from tidegate.pipeline.tables.ledger import check, read_identities
@@ -96,7 +97,11 @@ def test_a_paused_server_is_named_and_left_alone(site: Site) -> None:
         assert any("ALARM: The server control runs, but its health page does not answer" in line for line in site.said)
     finally:
         os.kill(pid, signal.SIGCONT)
+    sensors = Sensors(site.chain.installation, name="test")
+    site.watch_until(lambda: any("The server control runs, but" in one for one in sensors.observe(()).alarms))
     site.watch_until(lambda: "The alarm is over." in site.said)
+    assert not any("The server control" in one for one in sensors.observe(()).alarms)
+    sensors.close()
     assert site.servers.pids()[-1] == pid
 
 

@@ -194,6 +194,14 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+UP_ALARMS = Document(
+    "up",
+    list[str],
+    "what is wrong with the servers and disks that 'tidegate up' looks after, in sentences",
+    written_by=("up",),
+    read_by=("controller",),
+    leased=True,
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -207,6 +215,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     PROGRESS,
     JOBS,
     GATEWAYS,
+    UP_ALARMS,
 )
 
 AUDIT = Journal(

@@ -15,7 +15,7 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
+from tidegate.bus.documents import GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, UP_ALARMS, Document
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
@@ -68,6 +68,7 @@ class Sensors:
             counted = _handed_over(gateways)
         gateways = last.gateways if gateways is None else gateways
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
+        self._alarms += self._tried(lambda: self._bus.get(UP_ALARMS) or [], "What 'tidegate up' says") or []
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             counted,

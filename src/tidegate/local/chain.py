@@ -6,6 +6,7 @@ addresses in the installation file, so that a part can just as well be started b
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from tidegate.brokers.opening import embedded_servers
 from tidegate.brokers.port import DiskGuard
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import PROGRESS
+from tidegate.bus.documents import PROGRESS, UP_ALARMS
 from tidegate.bus.installation import save_installation
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
@@ -28,6 +29,8 @@ from tidegate.settings.tree import Settings
 READY_S_MAX = 120.0
 # A bus that hangs may not keep the chain from looking after its other parts.
 BUS_S_MAX = 1.0
+# Longer than a look after all parts takes, so that an alarm that stands does not flicker.
+ALARM_LEASE_S = 15.0
 POLL_S = 0.1
 
 
@@ -92,10 +95,11 @@ class Chain:
         )
         save_installation(self.installation, self.state)
         self._bus = self._connect()
+        self._quick_bus = self._connect(timeout_s=BUS_S_MAX)
         self._nodes = Nodes(
             self.parts,
             self._start_node,
-            self._connect(timeout_s=BUS_S_MAX),
+            self._quick_bus,
             self._say,
             at_start=self._counts["node"],
             most=self._nodes_max,
@@ -203,6 +207,9 @@ class Chain:
                 self._say(f"ALARM: {alarm}")
         if self._alarms and not alarms:
             self._say("The alarm is over.")
+        if alarms or self._alarms:
+            with suppress(BrokerUnavailableError):  # the person at this terminal has read it
+                self._quick_bus.put(UP_ALARMS, list(alarms), lease_s=ALARM_LEASE_S)
         self._alarms = alarms
 
     def stop(self) -> None:
