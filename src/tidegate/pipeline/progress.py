@@ -1,9 +1,11 @@
 """What a node is doing, in figures that others can act on: per query from Spark, per slice from the sink."""
 
 import json
+import math
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -12,6 +14,7 @@ import msgspec
 import psutil
 
 from tidegate.model.progress import BATCHES_SAID, Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
+from tidegate.pipeline.pulse import Pulse
 from tidegate.pipeline.rejects import RejectCounter
 from tidegate.pipeline.tables.writing import TaskResult
 
@@ -63,8 +66,10 @@ class LimitCounter:
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``progress`` is None while there is nothing new."""
 
-    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1) -> None:
+    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1, pulse: Pulse | None = None) -> None:
+        """Without a pulse nobody asks how long the query has been silent."""
         self._lock = threading.Lock()
+        self._pulse = pulse or Pulse(math.inf)
         self._node = node
         self._slices: dict[int, SliceProgress] = {}
         self._query: dict[str, Any] = {}
@@ -78,9 +83,15 @@ class ProgressBoard:
         self._alarms: dict[str, str] = {}  # by whose they are
         self._fresh = True
 
+    def started(self) -> None:
+        """Called when a query begins."""
+        with self._lock:
+            self._pulse.started()
+
     def committed(self, results: list[TaskResult], now_s: float) -> None:
         """Called after each commit with what it covered; an empty batch that ended well is one too."""
         with self._lock:
+            self._pulse.beat()
             self._problem = None
             if results:
                 self._committed_at_s = now_s
@@ -97,8 +108,10 @@ class ProgressBoard:
                         cost_us_per_row=round(result.busy_s * 1e6 / rows, 2),
                         age_s=round(now_s - work.oldest_us / 1e6, 3),
                     )
+            rows = sum(work.rows for one in results for work in one.slices.values())
+            self._pulse.was_busy(rows, sum(one.busy_s for one in results))
             self._totals = WorkTotals(
-                rows=self._totals.rows + sum(work.rows for one in results for work in one.slices.values()),
+                rows=self._totals.rows + rows,
                 repeats=self._totals.repeats + sum(one.repeats for one in results),
                 batches=self._totals.batches + 1,
             )
@@ -114,6 +127,9 @@ class ProgressBoard:
         ends, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         with self._lock:
             self._reported = _identity(progress)
+            self._pulse.beat()
+            if progress.get("numInputRows"):
+                self._pulse.took(progress.get("batchDuration", 0) / 1e3)
             self._batches += _batches(progress, at_limit=self._limit.add(progress, ends, latest))
             held = {int(name): at for name, at in ends.items()}
             self._slices = {
@@ -137,6 +153,17 @@ class ProgressBoard:
         with self._lock:
             self._problem, self._fresh = problem, True
             self._slices = {}
+            self._pulse.started()
+
+    def stalled_s(self, now_s: float, rows_planned: Callable[[], int]) -> float | None:
+        """For how long the query has been silent, where that is too long; ``now_s`` never goes back."""
+        with self._lock:
+            silent_s = self._pulse.silent_s(now_s)
+            if silent_s <= self._pulse.patience_s(0):
+                return None
+        rows = rows_planned()
+        with self._lock:
+            return silent_s if silent_s > self._pulse.patience_s(rows) else None
 
     def alarm(self, whose: str, sentence: str | None) -> None:
         """What does not work though the query runs; None when it works again. Each has its own, until it ends it."""
