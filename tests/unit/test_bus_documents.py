@@ -22,7 +22,7 @@ from tidegate.bus.documents import (
 from tidegate.model.advice import Advice
 from tidegate.model.errors import DamagedDocumentError
 
-PARTS = {"controller", "leader", "gateway", "node", "up", "operator", "job"}
+PARTS = {"controller", "leader", "gateway", "node", "maintainer", "up", "operator", "job"}
 SOURCE = Path(documents.__file__).parents[1]
 PAGE = Path(__file__).parents[2] / "docs" / "control-bus.md"
 
@@ -109,7 +109,14 @@ def test_a_record_that_cannot_be_read_is_none() -> None:
 
 
 # Which part the code of a folder is; code that everybody shares belongs to none.
-PART_OF = {"controller": "controller", "gateway": "gateway", "pipeline": "node", "local": "up", "cli": "operator"}
+PART_OF = {
+    "controller": "controller",
+    "gateway": "gateway",
+    "pipeline": "node",
+    "pipeline/maintenance": "maintainer",
+    "local": "up",
+    "cli": "operator",
+}
 STANDS_FOR = {"SLICES": "Assignments(", "NODE_LEASES": "ssignments.alive()", "LEADER": "LeaderLease("}
 
 
@@ -120,8 +127,14 @@ def folders_that_use(name: str) -> set[str]:
         part
         for folder, part in PART_OF.items()
         for file in (SOURCE / folder).rglob("*.py")
-        if any(word.search(_code(file)) for word in words)
+        if folder_of(file) == folder and any(word.search(_code(file)) for word in words)
     }
+
+
+def folder_of(file: Path) -> str:
+    """The innermost folder that is a part."""
+    folders = [str(parent.relative_to(SOURCE)) for parent in file.parents if parent.is_relative_to(SOURCE)]
+    return next(folder for folder in folders if folder in PART_OF)
 
 
 def _code(file: Path) -> str:
