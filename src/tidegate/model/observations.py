@@ -2,6 +2,7 @@
 
 import msgspec
 
+from tidegate.model.ledger import LedgerCounts
 from tidegate.model.routes import Routes
 
 
@@ -58,6 +59,7 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[ProcessState, ...] = ()
     replaced: int = 0  # processes that died and were replaced; a counter
     classes: dict[str, ClassState] = {}  # devices whose class is known, by its name
+    ledger: LedgerCounts = LedgerCounts()
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
