@@ -46,7 +46,7 @@ def test_good_and_bad_payloads_side_by_side(rig: Rig) -> None:
     reasons = sorted(row["reason"] for row in rows("rejected", "topic"))
     assert reasons[0].startswith("not JSON")
     assert reasons[1] == "not a reading: Expected `float`, got `str` - at `$.value`"
-    assert reasons[2] == "the payload has 200018 bytes, more than 65536"
+    assert reasons[2] == "too large: the payload has 200018 bytes, more than 65536"
     merged = [row for row in merge(table(rig, "means"), 10).to_pylist() if row["device"] == "mixed.1"]
     assert sum(row["count"] for row in merged) == 4
     assert sum(row["unidentified"] for row in merged) == 1

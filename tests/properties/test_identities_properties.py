@@ -1,59 +1,102 @@
-"""The interval bookkeeping against a plain set, with memory large enough and too small."""
+"""The entries of identities against a plain set: what was seen is never taken for new, whatever was forgotten."""
 
-import pytest
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tidegate.pipeline.tables.identities as identities
-from tidegate.pipeline.tables.identities import KnownIdentities, Run
+from tidegate.pipeline.tables.identities import ALL, Doubtful, KnownIdentities, Runs, device_hashes, keys_of
 
-run = st.builds(
-    lambda device, boot, low, length: Run(device, boot, low, low + length),
-    st.sampled_from(["d", "e"]),
-    st.integers(0, 6),
-    st.integers(0, 60),
-    st.integers(0, 8),
-)
+DAY = 20_000
+Identity = tuple[int, int]  # key, sequence
+
+identity = st.tuples(st.integers(0, 5), st.integers(0, 60))
+batches = st.lists(st.sets(identity, max_size=40), max_size=12)
 
 
-def members(runs: list[Run]) -> set[tuple[str, int, int]]:
-    return {(r.device, r.boot, seq) for r in runs for seq in range(r.low, r.high + 1)}
+def runs(identities: set[Identity]) -> Runs:
+    ordered = sorted(identities)
+    keys = np.array([key for key, _ in ordered], np.uint64)
+    return Runs.of(keys, np.array([sequence for _, sequence in ordered], np.int64))
 
 
-@given(st.lists(run, max_size=60))
-def test_known_and_doubtful_cover_exactly_what_a_set_would_have(runs: list[Run]) -> None:
-    seen, truth = KnownIdentities(), set()
-    for one in runs:
-        verdict = seen.add(one)
-        repeated = members([one]) & truth
-        known, doubtful = members(verdict.known), members(verdict.doubtful)
-        assert known <= repeated
-        assert repeated <= known | doubtful
-        truth |= members([one])
+def members(parts: list[Doubtful]) -> set[Identity]:
+    return {(part.key, sequence) for part in parts for sequence in range(part.low, part.high + 1)}
 
 
-@given(st.lists(run, max_size=60), st.lists(run, max_size=20))
-def test_a_snapshot_answers_as_the_original_does(before: list[Run], after: list[Run]) -> None:
-    original = KnownIdentities()
-    for one in before:
-        original.add(one)
-    restored = KnownIdentities.restore(original.snapshot())
-    for one in after:
-        assert restored.add(one) == original.add(one)
+@given(batches)
+def test_whatever_was_seen_before_is_doubtful(given_: list[set[Identity]]) -> None:
+    known, truth = KnownIdentities(), set[Identity]()
+    for batch in given_:
+        doubtful = members(known.add(runs(batch), DAY))
+        assert batch & truth <= doubtful <= batch
+        truth |= batch
 
 
-def test_forgotten_parts_are_doubtful_never_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identities, "INTERVALS_MAX", 2)
-    seen = KnownIdentities()
-    for low in (0, 10, 20, 30):
-        assert seen.add(Run("d", 1, low, low)) == ([], [])
-    assert seen.add(Run("d", 1, 0, 0)).doubtful == [Run("d", 1, 0, 0)]
-    assert seen.add(Run("d", 1, 30, 31)).known == [Run("d", 1, 30, 30)]
+@given(batches)
+def test_devices_that_only_count_upwards_are_never_doubtful(given_: list[set[Identity]]) -> None:
+    known, reached = KnownIdentities(), dict[int, int]()
+    for batch in given_:
+        upwards = {(key, sequence) for key, sequence in batch if sequence > reached.get(key, -1)}
+        assert known.add(runs(upwards), DAY) == []
+        for key, sequence in upwards:
+            reached[key] = max(sequence, reached.get(key, -1))
 
 
-def test_boots_beyond_the_remembered_ones_are_doubtful() -> None:
-    seen = KnownIdentities()
-    for boot in range(1, identities.BOOTS_MAX + 2):
-        seen.add(Run("d", boot, 0, 5))
-    assert seen.add(Run("d", 1, 3, 4)).doubtful == [Run("d", 1, 3, 4)]
-    assert seen.add(Run("d", 99, 0, 0)) == ([], [])
+@given(batches, batches)
+def test_a_snapshot_answers_as_the_original_does(before: list[set[Identity]], after: list[set[Identity]]) -> None:
+    original, saved = KnownIdentities(), KnownIdentities()
+    for batch in before:
+        original.add(runs(batch), DAY)
+        saved.add(runs(batch), DAY)
+        saved.rebase(saved.merged(0))
+        assert saved.recent_entries == 0
+    for batch in after:
+        assert saved.add(runs(batch), DAY) == original.add(runs(batch), DAY)
+        assert saved.entries == original.entries
+
+
+@given(batches, st.sets(identity, min_size=1, max_size=40))
+def test_after_a_loss_the_absent_are_asked_for_once(lost: list[set[Identity]], batch: set[Identity]) -> None:
+    truth = set().union(*lost)
+    known = KnownIdentities(doubted_until_day=DAY + 7)
+    keys = np.unique(runs(batch).keys)
+    absent = known.absent(keys, DAY)
+    assert absent.tolist() == keys.tolist()
+    highs = [max((sequence for key, sequence in truth if key == asked), default=-1) for asked in absent.tolist()]
+    known.learn(absent, np.array(highs, np.int64), DAY)
+    assert known.absent(keys, DAY).size == 0
+    assert batch & truth <= members(known.add(runs(batch), DAY))
+
+
+def test_what_nobody_asked_the_table_for_stays_doubtful_after_a_loss() -> None:
+    known = KnownIdentities(doubted_until_day=DAY + 7)
+    assert known.add(runs({(1, 5)}), DAY) == [Doubtful(1, 5, 5)]
+    assert known.merged(0)[1].tolist() == [ALL]
+    assert KnownIdentities(doubted_until_day=DAY).add(runs({(1, 5)}), DAY) == []
+
+
+def test_entries_that_nobody_touched_for_the_horizon_go() -> None:
+    known = KnownIdentities()
+    known.add(runs({(1, 5)}), DAY)
+    known.add(runs({(2, 5)}), DAY + 30)
+    assert known.merged(DAY + 1)[0].tolist() == [2]
+
+
+def test_late_readings_between_two_runs_are_new_and_memory_stays_the_same() -> None:
+    """A fleet that sends what is live first and its history behind it."""
+    known = KnownIdentities()
+    known.add(runs({(1, sequence) for sequence in range(10)}), DAY)
+    for step in range(5):
+        assert known.add(runs({(1, 100 + step)}), DAY) == []
+        assert known.add(runs({(1, 10 + step)}), DAY) == []
+    assert known.add(runs({(1, 12)}), DAY) == [Doubtful(1, 12, 12)]
+    assert known.entries == 1
+
+
+@given(st.lists(st.text(max_size=8), unique=True, max_size=50), st.integers(0, 2**62))
+def test_keys_tell_devices_and_boots_apart(devices: list[str], boot: int) -> None:
+    hashes = device_hashes(devices)
+    boots = np.full(len(devices), boot, np.int64)
+    keys = keys_of(hashes, boots)
+    assert len(set(keys.tolist())) == len(devices)
+    assert not set(keys.tolist()) & set(keys_of(hashes, boots + 1).tolist())

@@ -38,7 +38,9 @@ def table(rows: list[dict]) -> pa.Table:
         "max": [None] * len(rows),
         "first": [None] * len(rows),
         "last": [None] * len(rows),
-        "arrived": stamps,
+        "arrived": [datetime.fromtimestamp(row.get("arrived_s", row["time_s"]), UTC) for row in rows],
+        "topic": [f"telemetry/{row['device']}" for row in rows],
+        "extra": [None] * len(rows),
     }
     return pa.table(columns, schema=READINGS)
 
@@ -76,6 +78,16 @@ def test_a_window_closes_by_the_watermark_of_its_own_slice() -> None:
     done = closed(partials(table(rows), WINDOW_S), WINDOW_S).to_pylist()
     assert [(row["device"], row["mean"]) for row in done] == [("d", 3.5)]
     assert closed(partials(table(rows), WINDOW_S), WINDOW_S, lateness_s=5).num_rows == 0
+
+
+def test_one_clock_in_the_future_closes_no_window_of_others() -> None:
+    rows = [
+        {"device": "d", "time_s": 1, "value": 2.0, "count": 1},
+        {"device": "f", "time_s": 90, "value": 4.0, "count": 1, "arrived_s": 2},
+    ]
+    assert closed(partials(table(rows), WINDOW_S), WINDOW_S).num_rows == 0
+    rows.append({"device": "d", "time_s": 12, "value": 2.0, "count": 1})
+    assert [row["device"] for row in closed(partials(table(rows), WINDOW_S), WINDOW_S).to_pylist()] == ["d"]
 
 
 def test_no_readings_give_no_means() -> None:

@@ -24,7 +24,7 @@ def applied(before: Assignment, step: tuple) -> Assignment:
             after = before.request(slice_, taker, living)
             return before if isinstance(after, str) else after
         case ("release", node, living):
-            return before.release(node, living)
+            return before.release(node, living, ready=range(4))
         case ("vacate", node):
             return before.vacate(node)
         case ("renew", node):

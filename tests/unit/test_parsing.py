@@ -62,7 +62,7 @@ def test_without_identity_and_time_a_reading_is_kept_and_marked() -> None:
         (b'{"value":9,"count":2,"min":1,"max":3}', "value is outside min and max"),
         (b'{"value":2,"count":2,"first":9,"last":3}', "first is later than last"),
         (b'{"value":2,"time":1e18}', "at `$.time`"),
-        (b'{"value":1,"pad":"' + b"x" * 70_000 + b'"}', "the payload has 70020 bytes, more than 65536"),
+        (b'{"value":1,"pad":"' + b"x" * 70_000 + b'"}', "too large: the payload has 70020 bytes, more than 65536"),
     ],
 )
 def test_what_is_no_reading_is_kept_aside_with_the_reason(payload: bytes, reason: str) -> None:

@@ -1,6 +1,8 @@
 """From log rows to tables, crashes in between included: the sink without Spark around it."""
 
+import json
 import pickle
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,13 +24,15 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.settings = TaskSettings(directory, WINDOW_S, 0.0, False)
+        self.arrived_s = 1_000_000.0
+        self.alarms: list[str | None] = []
         self.sink = self.restart(1)
 
     def restart(self, epoch: int, slices: int = 2) -> Sink:
         self.epoch = epoch
         tables = Tables(self.directory)
         self.offsets = tables.claim(dict.fromkeys(range(slices), epoch))
-        self.sink = Sink(tables, self.settings, 3600.0)
+        self.sink = Sink(tables, self.settings, 3600.0, alarm=self.alarms.append)
         return self.sink
 
     def task(self, slice_: int, after: int, payloads: list[bytes]) -> TaskResult:
@@ -42,15 +46,20 @@ class Bench:
             pa.array([slice_] * count, pa.int32()),
             pa.array([self.epoch] * count, pa.int32()),
             pa.array(range(after + 1, after + count + 1), pa.int64()),
+            pa.array([after] * count, pa.int64()),
             pa.array([f"telemetry/device-{slice_}"] * count, pa.string()),
-            pa.array([1_000_000] * count, pa.timestamp("us", tz="UTC")),
+            pa.array([round(self.arrived_s * 1e6)] * count, pa.timestamp("us", tz="UTC")),
             pa.array(payloads, pa.binary()),
         ]
-        return pa.RecordBatch.from_arrays(columns, names=["slice", "epoch", "offset", "topic", "arrived", "payload"])
+        return pa.RecordBatch.from_arrays(
+            columns, names=["slice", "epoch", "offset", "after", "topic", "arrived", "payload"]
+        )
 
     def write(self, slice_: int, after: int, payloads: list[bytes]) -> None:
-        self.sink.commit_results([self.task(slice_, after, payloads)])
+        result = self.task(slice_, after, payloads)
+        self.sink.commit_results([result])
         self.sink.settle()
+        self.repeats = result.repeats
 
     def table(self, name: str) -> pa.Table:
         return DeltaTable(str(self.directory / name)).to_pyarrow_table()
@@ -78,7 +87,7 @@ def test_retransmissions_of_committed_readings_are_dropped_from_readings_and_mea
     bench.write(0, 2, [reading(2), reading(3), reading(1)])
     assert bench.sequences() == [1, 2, 3]
     assert sum(merge(bench.table("means"), WINDOW_S)["count"].to_pylist()) == 3
-    assert bench.sink.duplicates == 2
+    assert bench.repeats == 2
 
 
 def test_a_batch_of_nothing_but_retransmissions_still_advances_the_slice(bench: Bench) -> None:
@@ -117,8 +126,8 @@ def test_a_snapshot_spares_the_successor_the_readings_before_it(bench: Bench, mo
 def test_means_lost_in_a_crash_are_derived_from_the_readings(bench: Bench) -> None:
     bench.write(0, 0, [reading(1)])
     task = bench.task(0, 1, [reading(2), reading(15)])
-    bench.sink._adopt(task.slices)
-    bench.sink._tables.readings.commit([task.readings], {0: task.slices[0].step})  # and here the process dies
+    bench.sink._adopt([task])
+    bench.sink._tables.readings.commit(task.readings, {0: task.slices[0].step})  # and here the process dies
     bench.restart(2)
     bench.write(0, 3, [reading(16)])
     merged = merge(bench.table("means"), WINDOW_S).to_pylist()
@@ -127,8 +136,8 @@ def test_means_lost_in_a_crash_are_derived_from_the_readings(bench: Bench) -> No
 
 def test_rejects_of_a_replayed_batch_are_kept_once(bench: Bench) -> None:
     task = bench.task(0, 0, [b"junk", reading(1)])
-    bench.sink._adopt(task.slices)
-    bench.sink._commit_rejected([task], {0: task.slices[0].step})  # the process dies before the readings are in
+    bench.sink._adopt([task])
+    bench.sink._commit_rejected(task.rejected, {0: task.slices[0].step})  # the process dies before the readings are in
     bench.restart(2)
     bench.write(0, 0, [b"junk", reading(1), b"more junk"])
     assert bench.sequences() == [1]
@@ -152,18 +161,31 @@ def test_a_zombie_writes_to_no_table(bench: Bench) -> None:
 
 
 def test_a_batch_with_a_hole_is_an_error(bench: Bench) -> None:
-    first, second = bench.batch(0, 0, [reading(1)]), bench.batch(0, 2, [reading(3)])
-    with pytest.raises(SequenceGapError, match="Slice 0 delivered 2 messages for offsets 1 to 3"):
-        list(write_files(bench.settings, iter([first, second])))
+    whole = bench.batch(0, 0, [reading(1), reading(2), reading(3)])
+    with pytest.raises(SequenceGapError, match="Slice 0 delivered 2 messages behind 0 up to 3"):
+        list(write_files(bench.settings, iter([whole.slice(0, 1), whole.slice(2)])))
 
 
-def test_a_device_that_forgot_too_many_boots_is_looked_up_in_the_table(bench: Bench) -> None:
-    after = 0
-    for boot in range(1, 8):
+def test_boots_may_hop(bench: Bench) -> None:
+    for after, boot in enumerate((5, 1, 7, 3, 2, 9, 4)):
         bench.write(0, after, [reading(1, boot)])
-        after += 1
-    bench.write(0, after, [reading(1, boot=1), reading(2, boot=1)])
+    bench.write(0, 7, [reading(1, boot=1), reading(2, boot=1), reading(1, boot=9)])
     assert bench.table("readings").num_rows == 8
+    assert bench.repeats == 2
+
+
+def test_sequences_may_have_gaps(bench: Bench) -> None:
+    sparse = [reading(seq) for seq in range(0, 200, 2)]
+    bench.write(0, 0, sparse)
+    bench.write(0, 100, sparse)
+    assert bench.sequences() == list(range(0, 200, 2))
+    assert bench.repeats == 100
+
+
+def test_gaps_that_are_filled_later_are_stored(bench: Bench) -> None:
+    bench.write(0, 0, [reading(seq) for seq in range(0, 200, 2)])
+    bench.write(0, 100, [reading(seq) for seq in range(200)])
+    assert bench.sequences() == list(range(200))
 
 
 def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,3 +196,189 @@ def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: py
     monkeypatch.setattr("tidegate.pipeline.tables.sink.load_known", lambda *_: pytest.fail("loaded twice"))
     bench.write(0, 2, [reading(2), reading(3)])
     assert bench.sequences() == [1, 2, 3]
+
+
+# -- another payload under a used identity, and readings from before all memory
+
+
+def test_the_same_identity_with_another_payload_is_rejected_with_both_digests(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    other = b'{"boot":1,"seq":2,"time":2,"value":99.0,"unit":"K"}'
+    bench.write(0, 2, [other, reading(3)])
+    assert bench.sequences() == [1, 2, 3]
+    (row,) = bench.table("rejected").to_pylist()
+    digests = re.findall("[0-9a-f]{16}", row["reason"])
+    assert row["reason"].startswith("identity used twice: boot 1, seq 2, stored digest ")
+    assert len(set(digests)) == 2
+    assert json.loads(row["payload"]) == {"boot": 1, "seq": 2, "time": 2.0, "value": 99.0, "unit": "K"}
+    assert bench.repeats == 0
+
+
+def test_two_payloads_under_one_identity_in_one_batch(bench: Bench) -> None:
+    result = bench.task(0, 0, [reading(1), b'{"boot":1,"seq":1,"time":1,"value":7}', reading(1)])
+    bench.sink.commit_results([result])
+    assert bench.sequences() == [1]
+    assert (result.repeats, result.rejects) == (1, {("device-0", "identity used twice"): 1})
+    assert bench.table("rejected")["offset"].to_pylist() == [2]
+
+
+def test_a_repeat_without_a_time_is_a_repeat_although_it_arrives_later(bench: Bench) -> None:
+    bench.write(0, 0, [b'{"boot":1,"seq":1,"value":7}'])
+    bench.arrived_s += 60
+    bench.write(0, 1, [b'{"boot":1,"seq":1,"value":7}'])
+    assert bench.sequences() == [1]
+    assert bench.table("rejected").num_rows == 0
+
+
+DAY_S = 86_400
+NOW_S = 1_760_000_000
+
+
+def taken(seq: int, days_ago: float, boot: int = 1) -> bytes:
+    return json.dumps({"boot": boot, "seq": seq, "time": NOW_S - days_ago * DAY_S, "value": 1.5}).encode()
+
+
+def test_what_is_older_than_the_horizon_is_rejected_unless_its_number_proves_it_new(bench: Bench) -> None:
+    bench.arrived_s = NOW_S
+    bench.write(0, 0, [taken(1, 0), taken(2, 0)])
+    bench.write(0, 2, [taken(3, 40), taken(1, 40), taken(1, 40, boot=2)])
+    assert bench.sequences() == [1, 2, 3]
+    reasons = bench.table("rejected")["reason"].to_pylist()
+    assert [reason.partition(":")[0] for reason in reasons] == ["too old", "too old"]
+    assert "identities are remembered for 30 days" in reasons[0]
+
+
+def test_a_clock_that_was_never_set_is_not_too_old(bench: Bench) -> None:
+    bench.arrived_s = NOW_S
+    bench.write(0, 0, [b'{"boot":1,"seq":1,"time":12,"value":7}', b'{"boot":2,"seq":1,"time":946684800,"value":7}'])
+    assert bench.sequences() == [1, 1]
+
+
+# -- snapshots
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 10, None])
+def test_a_damaged_or_lost_snapshot_makes_the_past_doubtful_and_no_start_fails(
+    bench: Bench, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 0, [reading(1), reading(2)])
+    bench.write(0, 2, [reading(3)])
+    for path in (bench.directory / "identities" / "slice-0").iterdir():
+        path.unlink() if damage is None else path.write_bytes(damage)
+    bench.restart(2)
+    read = bench.sink._tables.readings.rows
+    asked: list[int] = []
+    monkeypatch.setattr(bench.sink._tables.readings, "rows", lambda *a: asked.append(a[2]) or read(*a))
+    bench.write(0, 3, [reading(2), reading(4), reading(9, boot=2)])
+    bench.write(0, 6, [reading(3), reading(4), reading(5), reading(9, boot=2)])
+    assert bench.sequences() == [1, 2, 3, 4, 5, 9]
+    assert asked == []  # nothing is read again from the beginning
+    assert "Devices are looked up in the table as they come by" in str(bench.alarms)
+
+
+def test_a_flipped_bit_in_a_snapshot_is_noticed(bench: Bench) -> None:
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 0, [reading(1)])
+    for path in (bench.directory / "identities" / "slice-0").iterdir():
+        content = bytearray(path.read_bytes())
+        content[-3] ^= 1
+        path.write_bytes(content)
+    bench.restart(2)
+    bench.write(0, 1, [reading(1)])
+    assert "its checksum is wrong" in str(bench.alarms)
+    assert bench.sequences() == [1]
+
+
+def test_doubt_outlives_the_next_snapshot(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(1, boot=2)])
+    bench.restart(2)
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 2, [reading(2)])
+    bench.write(0, 3, [reading(3)])
+    bench.restart(3)
+    bench.write(0, 4, [reading(1, boot=2)])
+    assert bench.table("readings").num_rows == 4
+
+
+# -- batches that are committed together
+
+
+def test_results_are_held_until_the_commit_interval_has_passed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("tidegate.pipeline.tables.sink.time.monotonic", lambda: now_s)
+    bench.sink._commit_s = 10.0
+    version = bench.sink._tables.readings.refresh().version()
+    for after, payloads in ((0, [reading(1)]), (1, [reading(2), reading(1)]), (3, [reading(3)])):
+        bench.sink._held.append(bench.task(0, after, payloads))
+        if after == 0:
+            assert len(bench.sink.flush()) == 1
+    assert bench.sink.flush() == []
+    assert bench.sequences() == [1]
+    now_s = 111.0
+    assert len(bench.sink.flush()) == 2
+    assert bench.sequences() == [1, 2, 3]
+    assert bench.sink._tables.readings.refresh().version() == version + 2
+    bench.sink.settle()
+
+
+def test_a_repeat_among_held_results_is_stored_once(bench: Bench) -> None:
+    bench.sink.commit_results([bench.task(0, 0, [reading(1), reading(2)]), bench.task(0, 2, [reading(2), reading(3)])])
+    assert bench.sequences() == [1, 2, 3]
+    assert Tables(bench.directory).readings.position(0).offset == 4
+
+
+# -- the message before the first one
+
+
+def with_proof(bench: Bench, after: int, payloads: list[bytes]) -> TaskResult:
+    """A batch that carries the message at ``after`` along."""
+    batch = bench.batch(0, after - 1, payloads)
+    columns = [
+        batch.column(name) if name != "after" else pa.array([after] * len(payloads)) for name in batch.schema.names
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    (written,) = write_files(bench.settings, iter([batch]))
+    result: TaskResult = pickle.loads(written.column("result")[0].as_py())
+    return result
+
+
+def test_a_log_that_goes_on_from_the_message_that_was_read_is_the_same_log(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    result = with_proof(bench, 2, [reading(2), reading(3)])
+    assert (result.slices[0].rows, result.repeats) == (1, 0)
+    bench.sink.commit_results([result])
+    bench.sink.settle()
+    bench.restart(2)  # a successor knows the message from the table
+    bench.sink.commit_results([with_proof(bench, 3, [reading(3), reading(4)])])
+    assert bench.sequences() == [1, 2, 3, 4]
+
+
+def test_another_message_at_the_place_that_was_read_stops_the_batch(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    with pytest.raises(SequenceGapError, match="Slice 0 has another message at 2"):
+        bench.sink.commit_results([with_proof(bench, 2, [reading(7), reading(8)])])
+    bench.restart(2)
+    with pytest.raises(SequenceGapError, match="Slice 0 has another message at 2"):
+        bench.sink.commit_results([with_proof(bench, 2, [reading(7), reading(8)])])
+    assert bench.sequences() == [1, 2]
+
+
+def test_topic_and_unknown_fields_are_stored(bench: Bench) -> None:
+    bench.write(0, 0, [b'{"boot":1,"seq":1,"value":7,"unit":"K","nested":{"a":[1]}}', reading(2)])
+    rows = bench.table("readings").sort_by("seq").to_pylist()
+    assert [row["topic"] for row in rows] == ["telemetry/device-0"] * 2
+    assert json.loads(rows[0]["extra"]) == {"unit": "K", "nested": {"a": [1]}}
+    assert rows[1]["extra"] is None
+
+
+def test_a_batch_around_midnight_goes_to_two_dates(bench: Bench) -> None:
+    bench.arrived_s = NOW_S - NOW_S % DAY_S - 1
+    first = bench.batch(0, 0, [reading(1)])
+    bench.arrived_s += 2
+    both = [first, bench.batch(0, 0, [reading(0), reading(2)]).slice(1)]
+    (written,) = write_files(bench.settings, iter(both))
+    result: TaskResult = pickle.loads(written.column("result")[0].as_py())
+    assert len(result.readings) == 2
+    bench.sink.commit_results([result])
+    assert sorted(str(day) for day in bench.table("readings")["date"].to_pylist()) == ["2025-10-08", "2025-10-09"]

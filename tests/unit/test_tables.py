@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from tidegate.model.errors import FencedError
 from tidegate.pipeline.tables.tables import LogTable, Position, Step, Tables
-from tidegate.pipeline.tables.writing import TaskSettings, write_file
+from tidegate.pipeline.tables.writing import TaskSettings, write_by_date
 from tidegate.pipeline.transforms.parsing import READINGS
 
 
@@ -32,6 +32,7 @@ def readings(slice_: int, after: int, to: int) -> pa.Table:
         "value": pa.array([1.0] * count),
         "count": pa.array([1] * count, pa.int64()),
         "arrived": stamp,
+        "topic": pa.array(["telemetry/d"] * count),
     }
     return pa.table(columns, schema=READINGS)
 
@@ -39,7 +40,7 @@ def readings(slice_: int, after: int, to: int) -> pa.Table:
 def commit(table: LogTable, slice_: int, step: Step) -> None:
     settings = TaskSettings(table.path.parent, 60, 0.0, False)
     _ = table.handle
-    table.commit([write_file(settings, "readings", readings(slice_, step.after, step.to))], {slice_: step})
+    table.commit(write_by_date(settings, "readings", readings(slice_, step.after, step.to)), {slice_: step})
 
 
 def stored(directory: Path) -> list[int]:

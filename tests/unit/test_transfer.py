@@ -75,11 +75,11 @@ def test_requests_that_are_refused_say_why(slice_: int, taker: str, says: str) -
 
 def test_release_hands_over_under_a_higher_epoch_and_only_what_has_a_taker() -> None:
     before = assigned(("a", 2, "b"), ("a", 2), ("c", 7, "a"))
-    assert before.release("a", ["a", "b", "c"]) == assigned(("b", 3), ("a", 2), ("c", 7, "a"))
+    assert before.release("a", ["a", "b", "c"], ready=[0, 1]) == assigned(("b", 3), ("a", 2), ("c", 7, "a"))
 
 
 def test_release_keeps_the_slice_when_the_taker_died() -> None:
-    assert assigned(("a", 2, "b")).release("a", ["a"]) == assigned(("a", 2))
+    assert assigned(("a", 2, "b")).release("a", ["a"], ready=[0]) == assigned(("a", 2))
 
 
 def test_vacating_frees_slices_and_honours_takers() -> None:
@@ -101,3 +101,13 @@ def test_the_document_is_what_nodes_of_other_versions_write() -> None:
     document = b'{"holds":[{"owner":"a","epoch":3,"taker":"b"},{}]}'
     assert msgspec.json.decode(document, type=Assignment) == assigned(("a", 3, "b"), (None, 0))
     assert msgspec.json.encode(assigned(("a", 3, "b"), (None, 0))) == document
+
+
+def test_a_slice_stays_until_the_tables_have_what_was_read_of_it() -> None:
+    before = assigned(("a", 2, "b"), ("a", 2, "b"))
+    assert before.release("a", ["a", "b"], ready=[1]) == assigned(("a", 2, "b"), ("b", 3))
+
+
+def test_a_document_older_than_the_tables_goes_above_their_epochs() -> None:
+    before = assigned(("a", 1), ("b", 1), ("a", 9))
+    assert before.outdo("a", {0: 7, 1: 7, 2: 7}) == assigned(("a", 8), ("b", 1), ("a", 9))

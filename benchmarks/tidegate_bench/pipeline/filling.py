@@ -12,7 +12,7 @@ from tidegate.brokers.port import SliceRange
 from tidegate.bus.wire import Wire, encode_publish
 from tidegate.model.errors import TidegateError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.sources.slices import record_batch
+from tidegate.pipeline.sources.rows import record_batch
 from tidegate.report.progress import Progress
 
 ROW_BYTES = 256
@@ -75,7 +75,7 @@ def write_parquet(installation: Installation, directory: Path, count: int) -> Pa
     halves = [range(installation.slices // 2), range(installation.slices // 2, installation.slices)]
     with Wire(installation.data_urls, name="bench-parquet") as wire:
         for number, slices in enumerate(halves):
-            batches = [record_batch(rows, 1) for rows in fetch(wire, [SliceRange(s, 0, each) for s in slices])]
+            batches = [record_batch(rows, 1, 0) for rows in fetch(wire, [SliceRange(s, 0, each) for s in slices])]
             table = pa.Table.from_batches(batches)
             pq.write_table(table, directory / f"{number}.parquet", row_group_size=table.num_rows)
     time.sleep(0.1)

@@ -43,14 +43,21 @@ class SliceRange(NamedTuple):
     last: int
 
 
+class Span(NamedTuple):
+    """The sequences of the first and the last message that a slice holds; first is last + 1 where it holds none."""
+
+    first: int
+    last: int
+
+
 class SlicedLog(Protocol):
     """What was acknowledged, in slices with dense sequences. Belongs to one thread."""
 
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
         """What waits between acknowledgement and tables, given how far the tables are."""
 
-    def ends(self, slices: Sequence[int]) -> dict[int, int]:
-        """The last sequence of each of these slices."""
+    def spans(self, slices: Sequence[int]) -> dict[int, Span]:
+        """What each of these slices holds, as its leader says."""
 
     def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         """Every message of every range, in order within a slice. Raises ``SequenceGapError`` rather than skip one."""

@@ -18,6 +18,7 @@ from tidegate.loop.machine import LoopState
 from tidegate.model.advice import Advice
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import DamagedDocumentError
+from tidegate.model.gaps import Gaps
 from tidegate.model.ledger import LedgerReport
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
@@ -187,6 +188,14 @@ JOBS = Document(
     per="job",
     remedy="let the job write it again, or delete it if the job is gone; until then nothing is removed from the log",
 )
+GAPS = Document(
+    "gaps",
+    Gaps,
+    "where the log is not what the tables have read, until an operator has closed it",
+    written_by=("node", "operator"),
+    read_by=("node", "controller", "operator"),
+    remedy="delete it; the tables go on, and 'tidegate recover' no longer knows of earlier gaps",
+)
 GATEWAYS = Document(
     "gateways",
     GatewayState,
@@ -208,6 +217,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     NODE_LEASES,
     PROGRESS,
     JOBS,
+    GAPS,
     GATEWAYS,
 )
 

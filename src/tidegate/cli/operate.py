@@ -21,6 +21,7 @@ from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
+from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
 
 MOVE_S_MAX = 30.0
@@ -41,7 +42,7 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
     from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
 
     tables = Tables(Path(installation.tables))
-    committed = {slice_: tables.readings.position(slice_).offset for slice_ in range(installation.slices)}
+    committed = {s: sequence_of(tables.readings.position(s).offset) for s in range(installation.slices)}
     with Bus(installation.control_urls) as bus, closing(open_log(installation.log)) as log:
         assignments = Assignments(bus, installation.slices)
         backlog = log.backlog(committed)

@@ -22,6 +22,7 @@ from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
+from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
 
@@ -146,7 +147,7 @@ class Sensors:
     # -- queue and gateways
 
     def _measure(self, log: SlicedLog) -> Backlog:
-        backlog = log.backlog(self._offsets)
+        backlog = log.backlog({slice_: sequence_of(place) for slice_, place in self._offsets.items()})
         self._alarms += backlog.alarms
         return backlog
 

@@ -8,7 +8,7 @@ import msgspec
 class SliceProgress(msgspec.Struct, frozen=True, kw_only=True):
     """One slice since the node took it: how far the tables have it, and what its rows cost."""
 
-    committed: int
+    committed: int  # a position (model/positions.py)
     epoch: int = 0
     rows: int = 0
     bytes: int = 0

@@ -33,7 +33,7 @@ Value = Annotated[float, msgspec.Meta(ge=-VALUE_ABS_MAX, le=VALUE_ABS_MAX)]
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One payload, decoded and checked. Unknown keys are allowed: devices may say more than is kept."""
+    """One payload, decoded and checked. Unknown keys are allowed: devices may say more than has a column."""
 
     value: Value
     boot: Natural | None = None
@@ -57,6 +57,10 @@ class Reading(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         if self.first is not None and self.last is not None and self.first > self.last:
             return "first is later than last"
         return None
+
+
+class KnownFieldsOnly(Reading, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """A reading that says nothing beyond its fields."""
 
 
 class Identified(msgspec.Struct, frozen=True, gc=False):

@@ -40,6 +40,9 @@ from tidegate.pipeline.tables.writing import TaskSettings
 
 _BACKOFF_S_MAX = 5.0
 RETENTION = "retention"
+IDENTITIES = "identities"
+# How long the main thread waits for the query before it looks after other things, at most.
+LOOK_S = 0.2
 
 
 class Node:
@@ -139,7 +142,7 @@ class Node:
         self._failure = None
         try:
             with closing(self._sink(scratch)) as sink:
-                return self._run_to_end(self._start_query(spark, sink, scratch), scratch)
+                return self._run_to_end(self._start_query(spark, sink, scratch), sink, scratch)
         except (Py4JNetworkError, ConnectionError):
             raise  # no query can run without its JVM
         except (PySparkException, Py4JError, TidegateError, DeltaError, OSError) as error:
@@ -147,17 +150,25 @@ class Node:
         finally:
             scratch.remove()
 
-    def _run_to_end(self, query: StreamingQuery, scratch: "_Scratch") -> str | None:
+    def _run_to_end(self, query: StreamingQuery, sink: Sink, scratch: "_Scratch") -> str | None:
         try:
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
-                query.awaitTermination(0.2)  # type: ignore[arg-type]
+                query.awaitTermination(LOOK_S)  # type: ignore[arg-type]
+                self._flush(sink)
                 self._report(query)
                 self._purge()
             was_told = query.isActive
         finally:
             if query.isActive:
                 query.stop()  # before its sink and its scratch directory go
+        if was_told:
+            self._flush(sink, all_of_it=True)
         return None if was_told else self._problem(query.exception(), scratch)
+
+    def _flush(self, sink: Sink, *, all_of_it: bool = False) -> None:
+        """Commit what batches left behind that did not commit themselves."""
+        if committed := sink.flush(all_of_it=all_of_it):
+            self._board.committed(committed, time.time())
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of its batches; its Python listener would fetch the same field by field."""
@@ -193,9 +204,21 @@ class Node:
     def _sink(self, scratch: "_Scratch") -> Sink:
         settings, tables = self._settings, Tables(Path(self._installation.tables))
         task = TaskSettings(
-            tables.directory, settings.window_s, settings.cost_us_per_record, self._fsync, scratch.evidence
+            tables.directory,
+            settings.window_s,
+            settings.cost_us_per_record,
+            self._fsync,
+            scratch.evidence,
+            settings.identity_horizon_days,
         )
-        return Sink(tables, task, settings.snapshot_s, self._owned)
+        return Sink(
+            tables,
+            task,
+            settings.snapshot_s,
+            self._owned,
+            commit_s=settings.commit_ms / 1e3,
+            alarm=lambda sentence: self._board.alarm(IDENTITIES, sentence),
+        )
 
     def _owned(self) -> dict[int, int]:
         """This node's slices and their epochs, or nothing where the control bus does not say."""

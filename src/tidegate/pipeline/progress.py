@@ -70,7 +70,7 @@ class ProgressBoard:
         self._fresh = True
 
     def committed(self, results: list[TaskResult], now_s: float) -> None:
-        """Called after each commit with what it covered."""
+        """Called after each commit with what it covered; an empty batch that ended well is one too."""
         with self._lock:
             self._problem = None
             if results:

@@ -6,6 +6,7 @@ from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import JOBS
 from tidegate.model.installation import Installation
+from tidegate.model.positions import sequence_of
 
 
 class Retention:
@@ -26,7 +27,7 @@ class Retention:
         safe = below_every_job(committed, list(self._bus.all(JOBS).values()))
         if self._fsync:
             os.sync()  # what is purged must not depend on a write that is still in memory
-        self._log.purge(safe)
+        self._log.purge({slice_: sequence_of(place) for slice_, place in safe.items()})
         return True
 
     def close(self) -> None:

@@ -19,6 +19,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: Name = "node-1"
     master: str = "local[2]"
     trigger_ms: Annotated[int, msgspec.Meta(ge=0, le=600_000)] = 250
+    # Batches are committed together, this long after the last commit; 0 commits each. Longer means fewer commits and
+    # files, and readings that are that much older when the tables have them.
+    commit_ms: Annotated[int, msgspec.Meta(ge=0, le=600_000)] = 0
     rows_per_batch_max: Positive = 400_000
     cost_us_per_record: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 0.0
     # A node that has not renewed its lease for this long is taken for dead and loses its slices.
@@ -26,6 +29,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     window_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
     # A slice's identities are written down this often, which bounds what a taker has to read back.
     snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 2.0
+    # For how long a reading that comes again is recognised. What was taken earlier than this is rejected as too old.
+    identity_horizon_days: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
     # How often what every job has committed is removed from the log.
     purge_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
     heap_mib: Annotated[int, msgspec.Meta(ge=512)] = 1024

@@ -3,10 +3,10 @@
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
-from tidegate.brokers.nats.backlog import last_sequences, measure
+from tidegate.brokers.nats.backlog import measure, spans
 from tidegate.brokers.nats.monitoring import read_brokers
 from tidegate.brokers.nats.purging import purge_committed
-from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange
+from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange, Span
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.wire import Wire
 from tidegate.model.backlog import Backlog
@@ -24,8 +24,8 @@ class NatsLog:
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
         return measure(self._wire, self._slices, committed)
 
-    def ends(self, slices: Sequence[int]) -> dict[int, int]:
-        return last_sequences(self._wire, slices)
+    def spans(self, slices: Sequence[int]) -> dict[int, Span]:
+        return spans(self._wire, slices)
 
     def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         from tidegate.brokers.nats.fetch import fetch  # noqa: PLC0415 - Arrow is slow to import, and few read

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidegate.brokers.nats.ingest import INGEST_STREAM, MQTT_STREAM, downstream, slice_stream, source_alarm
+from tidegate.brokers.port import Span
 from tidegate.bus.jetstream import NO_MESSAGE_FOUND, Reply, ask, ask_all, seconds_of
 from tidegate.bus.wire import Wire
 from tidegate.model.backlog import Backlog, SliceBacklog
@@ -12,11 +13,12 @@ from tidegate.model.backlog import Backlog, SliceBacklog
 Taker = tuple[str, str]  # the stream that sources, and the subjects it takes
 
 
-def last_sequences(wire: Wire, slices: Iterable[int]) -> dict[int, int]:
-    """The last sequence of each of these slices, from its leader, in one round."""
+def spans(wire: Wire, slices: Iterable[int]) -> dict[int, Span]:
+    """What each of these slices holds, from its leader, in one round."""
     numbers = list(slices)
     infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
-    return {number: int(info["state"]["last_seq"]) for number, info in zip(numbers, infos, strict=True)}
+    states = {number: info["state"] for number, info in zip(numbers, infos, strict=True)}
+    return {number: Span(int(state["first_seq"]), int(state["last_seq"])) for number, state in states.items()}
 
 
 def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:

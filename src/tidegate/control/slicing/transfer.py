@@ -67,11 +67,11 @@ class Assignment(msgspec.Struct, frozen=True):
             return self._with({slice_: Ownership(taker, ownership.epoch + 1)})
         return self._with({slice_: msgspec.structs.replace(ownership, taker=taker)})
 
-    def release(self, giver: str, alive: Collection[str]) -> "Assignment":
-        """The giver lets go of every slice that has a taker. A taker that died meanwhile gets nothing."""
+    def release(self, giver: str, alive: Collection[str], ready: Collection[int]) -> "Assignment":
+        """The giver lets go of slices that are ready and have a taker. A taker that died meanwhile gets nothing."""
         changed = {}
         for slice_, ownership in self.owned_by(giver).items():
-            if ownership.taker is not None:
+            if ownership.taker is not None and slice_ in ready:
                 goes = ownership.taker in alive
                 changed[slice_] = (
                     Ownership(ownership.taker, ownership.epoch + 1) if goes else Ownership(giver, ownership.epoch)
@@ -83,6 +83,17 @@ class Assignment(msgspec.Struct, frozen=True):
         owned = self.owned_by(node)
         return self._with(
             {s: msgspec.structs.replace(ownership, epoch=ownership.epoch + 1) for s, ownership in owned.items()}
+        )
+
+    def outdo(self, node: str, epochs: Mapping[int, int]) -> "Assignment":
+        """Epochs above those that the tables have seen: this document is older than they, it was lost or restored."""
+        owned = self.owned_by(node)
+        return self._with(
+            {
+                slice_: msgspec.structs.replace(owned[slice_], epoch=epoch + 1)
+                for slice_, epoch in epochs.items()
+                if slice_ in owned and owned[slice_].epoch <= epoch
+            }
         )
 
     def vacate(self, node: str) -> "Assignment":

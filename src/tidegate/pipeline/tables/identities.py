@@ -1,152 +1,229 @@
 """Which identities a slice's readings already have, so that a retransmission is stored once.
 
-Devices number their readings upwards, so what has been seen of one device and boot is a few intervals, usually one.
-Memory is bounded without guessing: where intervals or boots become too many the oldest are *forgotten*, and an
-identity in the forgotten part is *doubtful*. Whoever asks must then look into the table itself.
+What has been seen of one device and boot is an **entry** of 56 bytes: the two newest intervals of sequence numbers,
+and a floor. Of what lies at or below the floor nothing is remembered. Devices number upwards, so nearly every reading
+lies above its entry and is new for certain. All else (a repeat, a late one, one at or below a floor) is *doubtful*, and
+whoever asks must look into the table itself. So a wrong "doubtful" costs a look, never a reading: entries may stand
+under a hash of their names, and two names that collide merely share one.
+
+Entries are sorted columns. Those of the last snapshot are a mapped file, which the system pages in and out as memory
+allows; those that changed since then are in memory, and go to the file with the next snapshot. So memory does not grow
+with the number of devices, whatever names they make up, and an entry that was not touched for the horizon is dropped.
+
+Where a snapshot was lost, absence proves nothing: until the horizon has passed, who is not there is doubtful.
 """
 
-from bisect import bisect_left
-from typing import Any, NamedTuple
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-import pyarrow as pa
+import numpy as np
+import numpy.typing as npt
 
-INTERVALS_MAX = 64
-BOOTS_MAX = 4
-_ALL = 2**62
+Integers = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
 
-SNAPSHOT = pa.schema(
-    [
-        ("device", pa.string()),
-        ("boot", pa.int64()),
-        ("low", pa.int64()),
-        ("high", pa.int64()),
-        # A mark, not an interval: all of this boot up to ``high`` (or, with high -1, all boots up to it) is forgotten.
-        ("forgotten", pa.bool_()),
-    ]
-)
+# The columns of an entry. An interval that is not there has high -1.
+KEY, FLOOR, LOW_1, HIGH_1, LOW_2, HIGH_2, DAY = range(7)
+COLUMNS = 7
+ENTRY_BYTES = COLUMNS * 8
+ALL = 2**62  # a floor above every sequence
+
+_EMPTY: Integers = np.empty((COLUMNS, 0), np.int64)
 
 
-class Run(NamedTuple):
-    """Consecutive sequence numbers of one device and boot, both ends included."""
+class Runs(NamedTuple):
+    """Consecutive sequence numbers, both ends included, sorted by key and low; of one key they do not overlap."""
 
-    device: str
-    boot: int
+    keys: Keys
+    lows: Integers
+    highs: Integers
+
+    @classmethod
+    def of(cls, keys: Keys, sequences: Integers) -> "Runs":
+        """From identities that are sorted by key and sequence, each there once."""
+        starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (np.diff(sequences) != 1)][: len(keys)])
+        stops = np.r_[starts[1:], len(keys)][: len(starts)] - 1
+        return cls(keys[starts], sequences[starts], sequences[stops])
+
+
+class Doubtful(NamedTuple):
+    """A part of a run that may have been seen before."""
+
+    key: int
     low: int
     high: int
 
 
-class Recognised(NamedTuple):
-    """What of a run is known already, and what must be looked up because it is forgotten."""
-
-    known: list[Run]
-    doubtful: list[Run]
-
-
-class _Track:
-    """What has been seen of one device and boot: disjoint, non-adjacent intervals in ascending order."""
-
-    __slots__ = ("floor", "highs", "lows")
-
-    def __init__(self) -> None:
-        self.lows: list[int] = []
-        self.highs: list[int] = []
-        self.floor = -1
-
-    def add(self, low: int, high: int) -> list[tuple[int, int]]:
-        """Add an interval; return the parts of it that were there before."""
-        highs = self.highs
-        if not highs or low > highs[-1] + 1:
-            self.lows.append(low)
-            highs.append(high)
-            if len(highs) > INTERVALS_MAX:
-                self.floor = max(self.floor, highs.pop(0))
-                self.lows.pop(0)
-            return []
-        if low == highs[-1] + 1:
-            highs[-1] = high
-            return []
-        return self._insert(low, high)
-
-    def _insert(self, low: int, high: int) -> list[tuple[int, int]]:
-        lows, highs = self.lows, self.highs
-        start = bisect_left(highs, low - 1)
-        stop = start
-        overlaps = []
-        merged_low, merged_high = low, high
-        while stop < len(lows) and lows[stop] <= high + 1:
-            common_low, common_high = max(low, lows[stop]), min(high, highs[stop])
-            if common_low <= common_high:
-                overlaps.append((common_low, common_high))
-            merged_low = min(merged_low, lows[stop])
-            merged_high = max(merged_high, highs[stop])
-            stop += 1
-        lows[start:stop] = [merged_low]
-        highs[start:stop] = [merged_high]
-        if len(highs) > INTERVALS_MAX:
-            self.floor = max(self.floor, highs.pop(0))
-            lows.pop(0)
-        return overlaps
-
-
 class KnownIdentities:
-    """The identities of one slice (or of one batch)."""
+    """The identities of one slice. Days count from 1970; they only have to grow."""
 
-    def __init__(self) -> None:
-        self._devices: dict[str, dict[int, _Track]] = {}
-        self._forgotten_boot: dict[str, int] = {}
+    def __init__(self, base: Integers = _EMPTY, doubted_until_day: int = 0) -> None:
+        """``base``: entries sorted by key, read only. Before ``doubted_until_day`` a missing entry proves nothing."""
+        self._base = base
+        self._recent = _EMPTY
+        self.doubted_until_day = doubted_until_day
 
-    def add(self, run: Run) -> Recognised:
-        """Remember a run; say which parts of it were there before and which cannot be told."""
-        boots = self._devices.setdefault(run.device, {})
-        track = boots.get(run.boot)
-        doubtful: list[Run] = []
-        if track is None:
-            track = boots[run.boot] = _Track()
-            if run.boot <= self._forgotten_boot.get(run.device, -1):
-                # What this boot sent before it was forgotten cannot be told from what is new: ask each time.
-                track.floor = _ALL
-                doubtful.append(run)
-            if len(boots) > BOOTS_MAX:
-                self._forget_oldest(run.device, boots, run.boot)
-        elif run.low <= track.floor:
-            doubtful.append(Run(run.device, run.boot, run.low, min(run.high, track.floor)))
-        known = [Run(run.device, run.boot, low, high) for low, high in track.add(run.low, run.high)]
-        return Recognised(known, doubtful)
+    @property
+    def entries(self) -> int:
+        return int(self.merged(0).shape[1])
 
-    def _forget_oldest(self, device: str, boots: dict[int, _Track], current: int) -> None:
-        oldest = min(boot for boot in boots if boot != current)
-        del boots[oldest]
-        self._forgotten_boot[device] = max(oldest, self._forgotten_boot.get(device, -1))
+    @property
+    def recent_entries(self) -> int:
+        """How many entries changed since the last snapshot: what is held in memory."""
+        return int(self._recent.shape[1])
 
-    def runs(self) -> list[Run]:
-        return [
-            Run(device, boot, low, high)
-            for device, boots in self._devices.items()
-            for boot, track in boots.items()
-            for low, high in zip(track.lows, track.highs, strict=True)
-        ]
+    def add(self, runs: Runs, day: int) -> list[Doubtful]:
+        """Remember runs; say which parts of them cannot be told from what was there before."""
+        if not len(runs.keys):
+            return []
+        firsts = np.flatnonzero(np.r_[True, runs.keys[1:] != runs.keys[:-1]])
+        counts = np.diff(np.r_[firsts, len(runs.keys)])
+        keys = runs.keys[firsts]
+        entries, is_there = self._find(keys)
+        if day < self.doubted_until_day:
+            entries[FLOOR, ~is_there] = ALL
+        plain = runs.lows[firsts] > np.maximum(entries[HIGH_2], entries[FLOOR])
+        _append(entries, plain, runs, firsts, counts)
+        doubtful: list[Doubtful] = []
+        for place in np.flatnonzero(~plain).tolist():
+            at, count = int(firsts[place]), int(counts[place])
+            spans = zip(runs.lows[at : at + count].tolist(), runs.highs[at : at + count].tolist(), strict=True)
+            doubtful += (Doubtful(int(keys[place]), low, high) for low, high in _insert(entries, place, spans))
+        entries[DAY] = day
+        self._put(keys, entries)
+        return doubtful
 
-    def snapshot(self) -> pa.Table:
-        rows = [(*run, False) for run in self.runs()]
-        for device, boots in self._devices.items():
-            rows.extend((device, boot, -1, track.floor, True) for boot, track in boots.items() if track.floor >= 0)
-        rows.extend((device, boot, -1, -1, True) for device, boot in self._forgotten_boot.items())
-        columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[] for _ in SNAPSHOT]
-        return pa.table(
-            [pa.array(column, field.type) for column, field in zip(columns, SNAPSHOT, strict=True)], SNAPSHOT
-        )
+    def has(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of them have an entry."""
+        return self._find(keys)[1]
 
-    @classmethod
-    def restore(cls, table: pa.Table) -> "KnownIdentities":
-        seen = cls()
-        for device, boot, low, high, forgotten in zip(
-            *(table[name].to_pylist() for name in SNAPSHOT.names), strict=True
-        ):
-            if not forgotten:
-                seen._devices.setdefault(device, {}).setdefault(boot, _Track()).add(low, high)
-        for device, boot, _, high, forgotten in zip(*(table[name].to_pylist() for name in SNAPSHOT.names), strict=True):
-            if forgotten and high < 0:
-                seen._forgotten_boot[device] = boot
-            elif forgotten:
-                seen._devices.setdefault(device, {}).setdefault(boot, _Track()).floor = high
-        return seen
+    def absent(self, keys: Keys, day: int) -> Keys:
+        """Those that have no entry although they may have been seen: ask the table how far each was."""
+        if day >= self.doubted_until_day:
+            return keys[:0]
+        return keys[~self.has(keys)]
+
+    def learn(self, keys: Keys, highs: Integers, day: int) -> None:
+        """What the table says of ``absent`` ones, sorted by key: nothing above ``highs`` (-1: nothing) was seen."""
+        entries = _blank(keys)
+        entries[FLOOR] = highs
+        entries[DAY] = day
+        self._put(keys, entries)
+
+    def merged(self, day_min: int) -> Integers:
+        """All entries that were touched on or after a day, sorted by key: the base of the next snapshot."""
+        kept = self._base
+        if self.recent_entries:
+            replaced = np.isin(_keys(self._base), _keys(self._recent), assume_unique=True)
+            together = np.concatenate((self._base[:, ~replaced], self._recent), axis=1)
+            kept = together[:, np.argsort(_keys(together), kind="stable")]
+        return np.ascontiguousarray(kept[:, kept[DAY] >= day_min])
+
+    def rebase(self, base: Integers) -> None:
+        """``base`` is what ``merged`` gave, now in a file: nothing of it has to stay in memory."""
+        self._base, self._recent = base, _EMPTY
+
+    def _find(self, keys: Keys) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """Their entries (blank ones where there is none), and which were there."""
+        entries = _blank(keys)
+        found = np.zeros(len(keys), bool)
+        for stored in (self._base, self._recent):  # what is recent outdates the base
+            places = np.searchsorted(_keys(stored), keys)
+            within = np.flatnonzero(places < stored.shape[1])
+            hits = within[_keys(stored)[places[within]] == keys[within]]
+            entries[:, hits] = stored[:, places[hits]]
+            found[hits] = True
+        return entries, found
+
+    def _put(self, keys: Keys, entries: Integers) -> None:
+        recent = _keys(self._recent)
+        places = np.searchsorted(recent, keys)
+        is_there = np.zeros(len(keys), bool)
+        within = places < len(recent)
+        is_there[within] = recent[places[within]] == keys[within]
+        self._recent[:, places[is_there]] = entries[:, is_there]
+        if not is_there.all():
+            self._recent = np.insert(self._recent, places[~is_there], entries[:, ~is_there], axis=1)
+
+
+def _keys(entries: Integers) -> Keys:
+    keys: Keys = entries[KEY].view(np.uint64)
+    return keys
+
+
+def _blank(keys: Keys) -> Integers:
+    entries = np.zeros((COLUMNS, len(keys)), np.int64)
+    entries[KEY] = keys.view(np.int64)
+    entries[FLOOR] = entries[HIGH_1] = entries[HIGH_2] = -1
+    return entries
+
+
+def _append(entries: Integers, plain: npt.NDArray[np.bool_], runs: Runs, firsts: Integers, counts: Integers) -> None:
+    """Put runs that lie wholly above their entry behind it: only its last two intervals stay."""
+    places = np.flatnonzero(plain)
+    first, count = firsts[places], counts[places]
+    last = first + count - 1
+    floor, low_1, high_1, low_2, high_2 = (entries[column, places] for column in (FLOOR, LOW_1, HIGH_1, LOW_2, HIGH_2))
+    adjoins = (runs.lows[first] == high_2 + 1) & (high_2 >= 0)
+    one, two = count == 1, count == 2
+    # The first run's interval, with what it adjoins; the interval before that one; and the high that comes before both.
+    own_low = np.where(adjoins, low_2, runs.lows[first])
+    before_low, before_high = np.where(adjoins, low_1, low_2), np.where(adjoins, high_1, high_2)
+    older = np.where(adjoins, floor, np.maximum(floor, high_1))
+    second = np.maximum(last - 1, first)
+    third = np.maximum(last - 2, first)
+    entries[LOW_2, places] = np.where(one, own_low, runs.lows[last])
+    entries[HIGH_2, places] = runs.highs[last]
+    entries[LOW_1, places] = np.where(one, before_low, np.where(two, own_low, runs.lows[second]))
+    entries[HIGH_1, places] = np.where(one, before_high, runs.highs[second])
+    # A floor covers what stood before the two; an interval that is not there (-1) raises none.
+    entries[FLOOR, places] = np.where(
+        one, older, np.where(two, np.maximum(older, before_high), np.maximum(older, runs.highs[third]))
+    )
+
+
+def _insert(entries: Integers, place: int, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Add spans to one entry one by one; the parts of them that were there, or at or below its floor."""
+    _, floor, low_1, high_1, low_2, high_2, _ = entries[:, place].tolist()
+    intervals = [(low, high) for low, high in ((low_1, high_1), (low_2, high_2)) if high >= 0]
+    doubtful: list[tuple[int, int]] = []
+    for low, high in spans:
+        if low <= floor:
+            doubtful.append((low, min(high, floor)))
+        above = max(low, floor + 1)
+        common = [(max(above, start), min(high, stop)) for start, stop in intervals]
+        doubtful += [(start, stop) for start, stop in common if start <= stop]
+        if above <= high:
+            intervals = _with(intervals, above, high)
+        while len(intervals) > 2:
+            floor = intervals.pop(0)[1]
+    padded = [(0, -1)] * (2 - len(intervals)) + intervals
+    entries[FLOOR:DAY, place] = (floor, *padded[0], *padded[1])
+    return doubtful
+
+
+def _with(intervals: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """One more interval among disjoint ones in ascending order; those it touches become one with it."""
+    touched = [(start, stop) for start, stop in intervals if start <= high + 1 and low <= stop + 1]
+    merged = (min([low, *(start for start, _ in touched)]), max([high, *(stop for _, stop in touched)]))
+    return sorted([*(one for one in intervals if one not in touched), merged])
+
+
+def device_hashes(devices: Sequence[str]) -> Keys:
+    """The same on every machine: snapshots are read by other nodes than wrote them."""
+    digests = b"".join(hashlib.blake2b(device.encode(), digest_size=8).digest() for device in devices)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def keys_of(hashes: Keys, boots: Integers) -> Keys:
+    """The key of each (device, boot)."""
+    with np.errstate(over="ignore"):
+        return _mixed(hashes ^ _mixed(boots.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
+
+
+def _mixed(values: Keys) -> Keys:
+    """A bijection that spreads every bit (the finaliser of splitmix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,55 +1,115 @@
 """Written-down identities of a slice, so that whoever takes the slice need not read the whole table.
 
 A snapshot is a function of the slice's committed prefix, so it does not matter who wrote it or when: any snapshot at
-or below the committed offset is right, and the readings behind it complete it.
+or below the committed offset is right, and the readings behind it complete it. Its entries are columns that are mapped
+into memory as they stand. One that is damaged or gone makes the past doubtful: it is looked up in the table as devices
+come by, and no start fails for it.
 """
 
 import os
+import zlib
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from tidegate.pipeline.tables.identities import KnownIdentities, Run
+from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities
 from tidegate.pipeline.tables.tables import Tables
-from tidegate.pipeline.tables.writing import identity_groups, runs_of
+from tidegate.pipeline.tables.writing import identities_of
 
 _KEPT = 2
+_MAGIC = 0x54474B4E4F574E31  # TGKNOWN1
+_HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
+_SUFFIX = ".known"
+_IDENTITY = ["slice", "device", "identified", "boot", "seq"]
+
+
+class Loaded(NamedTuple):
+    """The identities up to a committed offset; ``problem`` where a snapshot could not be used."""
+
+    known: KnownIdentities
+    problem: str | None = None
 
 
 def _directory(tables: Tables, slice_: int) -> Path:
     return tables.directory / "identities" / f"slice-{slice_}"
 
 
-def save_known(tables: Tables, slice_: int, offset: int, seen: KnownIdentities) -> None:
+def save_known(tables: Tables, slice_: int, offset: int, known: KnownIdentities, day_min: int, *, fsync: bool) -> None:
+    """Write all entries that were touched since ``day_min``, and let memory go of them."""
     directory = _directory(tables, slice_)
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{offset:020d}.parquet"
+    path = directory / f"{offset:020d}{_SUFFIX}"
     partial = path.with_suffix(f".{os.getpid()}")
-    pq.write_table(seen.snapshot(), partial, compression="zstd")
+    _write(partial, known.merged(day_min), known.doubted_until_day, fsync=fsync)
     partial.replace(path)
-    for old in sorted(directory.glob("*.parquet"))[:-_KEPT]:
+    known.rebase(_mapped(path))
+    for old in sorted(directory.glob(f"*{_SUFFIX}"))[:-_KEPT]:
         old.unlink(missing_ok=True)
 
 
-def load_known(tables: Tables, slice_: int, committed: int) -> KnownIdentities:
+def load_known(tables: Tables, slice_: int, committed: int, day: int, horizon_days: int) -> Loaded:
     """The identities of everything of this slice up to ``committed``."""
-    seen, offset = _newest(_directory(tables, slice_), committed)
-    columns = ["slice", "device", "identified", "boot", "seq"]
-    behind = tables.readings.rows(columns, slice_, offset, committed)
+    problems = []
+    for path in sorted(_directory(tables, slice_).glob(f"*{_SUFFIX}"), reverse=True):
+        offset = int(path.stem) if path.stem.isdecimal() else committed + 1
+        if offset > committed:
+            continue
+        try:
+            known = _read(path)
+        except FileNotFoundError:  # its writer has a newer one and removed this
+            continue
+        except (OSError, ValueError) as error:
+            problems.append(f"The identities in {path} cannot be used ({error}).")
+            continue
+        behind = tables.readings.rows(_IDENTITY, slice_, offset, committed)
+        _complete(known, behind, day)
+        return Loaded(known, problems[0] if problems else None)
+    if not committed:
+        return Loaded(KnownIdentities())
+    what = problems[0] if problems else f"The identities of slice {slice_} are not written down."
+    remedy = f"Devices are looked up in the table as they come by, for {horizon_days} days; nothing has to be done."
+    return Loaded(KnownIdentities(doubted_until_day=day + horizon_days), f"{what} {remedy}")
+
+
+def _complete(known: KnownIdentities, behind: pa.Table, day: int) -> None:
     if behind.num_rows:
-        rows: pa.RecordBatch = behind.combine_chunks().to_batches()[0]
-        for _, device, boot, sequences, _ in identity_groups(rows):
-            for start, stop in runs_of(sequences):
-                seen.add(Run(device, boot, int(sequences[start]), int(sequences[stop - 1])))
-    return seen
+        found = identities_of(behind)
+        for runs in found.runs(np.ones(len(found.rows), bool)).values():
+            known.add(runs, day)
 
 
-def _newest(directory: Path, committed: int) -> tuple[KnownIdentities, int]:
-    for path in sorted(directory.glob("*.parquet"), reverse=True):
-        if int(path.stem) <= committed:
-            try:
-                return KnownIdentities.restore(pq.ParquetFile(path).read(use_threads=False)), int(path.stem)
-            except FileNotFoundError:  # its writer has a newer one and removed this
-                continue
-    return KnownIdentities(), 0
+def _write(path: Path, entries: Integers, doubted_until_day: int, *, fsync: bool) -> None:
+    content = entries.tobytes()
+    header = np.array((_MAGIC, entries.shape[1], doubted_until_day, zlib.crc32(content)), _HEADER)
+    with path.open("wb") as file:
+        file.write(header.tobytes())
+        file.write(content)
+        if fsync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _read(path: Path) -> KnownIdentities:
+    """Raises ValueError with what is wrong with it."""
+    with path.open("rb") as file:
+        content = file.read(_HEADER.itemsize)
+        if len(content) < _HEADER.itemsize:
+            raise ValueError("it is cut short")
+        magic, entries, doubted_until_day, checksum = np.frombuffer(content, _HEADER)[0].tolist()
+        if magic != _MAGIC or path.stat().st_size != _HEADER.itemsize + entries * ENTRY_BYTES:
+            raise ValueError("its length is not what it says")
+        found = 0
+        while part := file.read(1 << 20):
+            found = zlib.crc32(part, found)
+    if found != checksum:
+        raise ValueError("its checksum is wrong")
+    return KnownIdentities(_mapped(path), doubted_until_day)
+
+
+def _mapped(path: Path) -> Integers:
+    entries = (path.stat().st_size - _HEADER.itemsize) // ENTRY_BYTES
+    if not entries:  # nothing cannot be mapped
+        return np.empty((COLUMNS, 0), np.int64)
+    return np.memmap(path, np.int64, "r", _HEADER.itemsize, (COLUMNS, entries))

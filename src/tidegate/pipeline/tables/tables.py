@@ -3,12 +3,15 @@
 Every commit carries, for each slice it covers, how far the slice now is (transaction ``slice-N``) and under which
 epoch that was written (``slice-N-epoch``). The two records are position and fence in one: a writer commits only from
 exactly the position it started at and only under the epoch it claimed, so a node that lost its slice, however late it
-wakes up, can add nothing.
+wakes up, can add nothing. The readings' table also records what the message at that position was (``slice-N-stamp``,
+``slice-N-digest``): a log that comes back from a failure with another message there is not the log that was read.
+
+Rows are partitioned by the date of their arrival, so that a day can be dropped as a whole.
 """
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,17 +21,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from tidegate.model.errors import FencedError, TidegateError
+from tidegate.model.errors import FencedError, TidegateError, UserError
 from tidegate.pipeline.transforms.means import MEANS
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED
 
 SCHEMAS: dict[str, pa.Schema] = {"readings": READINGS, "means": MEANS, "rejected": REJECTED}
-# A commit replays the log since the last checkpoint, so frequent checkpoints keep commits short.
-_CONFIGURATION: dict[str, str | None] = {"delta.checkpointInterval": "20", "delta.appendOnly": "true"}
+DATE = "date"
+_PARTITION = pa.field(DATE, pa.date32(), nullable=False)
+# A commit replays the log since the last checkpoint, so frequent checkpoints keep commits short. The log and the files
+# that were replaced are kept for as long as a slow reader may need, not for a month: every commit lists the log.
+CONFIGURATION: dict[str, str | None] = {
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 10 minutes",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
 _COMMIT_S_MAX = 120.0
+# Maintenance removes files that no table knows after an hour. One this old that is not committed yet is written anew.
+FILE_AGE_S_MAX = 1_800.0
 
 
 class Position(NamedTuple):
@@ -44,6 +56,17 @@ class Step(NamedTuple):
     epoch: int
     after: int
     to: int
+
+
+class Mark(NamedTuple):
+    """What tells one message of a log from another: when it was stored (microseconds), and a digest of it."""
+
+    stamp_us: int
+    digest: int
+
+
+# Where a slice goes on, given where the table has it and what the message there was.
+Judge = Callable[[int, int, Mark | None], int]
 
 
 class LogTable:
@@ -66,13 +89,25 @@ class LogTable:
         except TableNotFoundError:
             self.path.mkdir(parents=True, exist_ok=True)
             with suppress(CommitFailedError):  # another node may be first
-                DeltaTable.create(str(self.path), schema=SCHEMAS[self.name], configuration=_CONFIGURATION)
-            return DeltaTable(str(self.path))
+                schema = SCHEMAS[self.name].append(_PARTITION)
+                DeltaTable.create(str(self.path), schema=schema, partition_by=[DATE], configuration=CONFIGURATION)
+            table = DeltaTable(str(self.path))
+        if table.metadata().partition_columns != [DATE]:
+            raise UserError(
+                f"The table {self.path} was written by an earlier version, which did not keep rows by date: start with "
+                "another state directory, and read the old one with any Delta reader."
+            )
+        return table
 
     def refresh(self) -> DeltaTable:
-        table = self.handle
-        table.update_incremental()
-        return table
+        try:
+            self.handle.update_incremental()
+        except DeltaError as error:
+            if not _is_outdated(error):
+                raise
+            # The log has been cleaned beyond what this handle knows: its writer slept, or the table is new.
+            self._table = None
+        return self.handle
 
     def position(self, slice_: int) -> Position:
         """What the log said at the last refresh."""
@@ -81,21 +116,42 @@ class LogTable:
         offset = table.transaction_version(f"slice-{slice_}")
         return Position(epoch or 0, offset or 0)
 
-    def claim(self, wanted: Mapping[int, int]) -> dict[int, int]:
-        """Fence off everybody below these epochs; return, per slice that could be claimed, the offset to go on from."""
+    def mark(self, slice_: int) -> Mark | None:
+        """What the message at the slice's position was, as of the last refresh; None where there was none."""
+        stamp_us = self.handle.transaction_version(f"slice-{slice_}-stamp")
+        digest = self.handle.transaction_version(f"slice-{slice_}-digest")
+        return Mark(stamp_us, digest or 0) if stamp_us else None
+
+    def claim(self, wanted: Mapping[int, int], judge: Judge | None = None) -> dict[int, int]:
+        """Fence off everybody below these epochs; return, per slice that could be claimed, the offset to go on from.
+
+        ``judge`` may say that a slice goes on elsewhere, because its log is not the one that was read.
+        """
         for _ in _attempts(f"claim slices of {self.name}"):
             self.refresh()
             positions = {slice_: self.position(slice_) for slice_ in wanted}
             mine = {slice_: at for slice_, at in positions.items() if at.epoch <= wanted[slice_]}
-            lower = {slice_: at for slice_, at in mine.items() if at.epoch < wanted[slice_]}
-            if not lower:
-                return {slice_: at.offset for slice_, at in mine.items()}
-            self._try_commit([], {slice_: Position(wanted[slice_], at.offset) for slice_, at in lower.items()})
+            starts = {
+                slice_: at.offset if judge is None else judge(slice_, at.offset, self.mark(slice_))
+                for slice_, at in mine.items()
+            }
+            changed = {
+                slice_: Position(wanted[slice_], starts[slice_])
+                for slice_, at in mine.items()
+                if at != (wanted[slice_], starts[slice_])
+            }
+            if not changed:
+                return starts
+            moved = {slice_: None for slice_ in changed if starts[slice_] != mine[slice_].offset}
+            self._try_commit([], changed, moved)
         raise AssertionError("unreachable")
 
-    def commit(self, adds: list[AddAction], steps: Mapping[int, Step]) -> None:
+    def commit(
+        self, adds: list[AddAction], steps: Mapping[int, Step], marks: Mapping[int, Mark | None] | None = None
+    ) -> None:
         """Add files and advance their slices in one transaction, or raise FencedError and change nothing."""
         reached = {slice_: Position(step.epoch, step.to) for slice_, step in steps.items()}
+        self._check_files(adds)
         for _ in _attempts(f"commit to {self.name}"):
             self.refresh()
             positions = {slice_: self.position(slice_) for slice_ in steps}
@@ -111,25 +167,47 @@ class LogTable:
                         expected=Position(step.epoch, step.after),
                         found=positions[slice_],
                     )
-            if self._try_commit(adds, reached):
+            if self._try_commit(adds, reached, marks or {}):
                 return
         raise AssertionError("unreachable")
 
-    def _try_commit(self, adds: list[AddAction], reached: Mapping[int, Position]) -> bool:
+    def _check_files(self, adds: list[AddAction]) -> None:
+        """A table must never name a file that is not there: a driver that slept may find its files removed."""
+        oldest_s = time.time() - FILE_AGE_S_MAX
+        for add in adds:
+            path = self.path / add.path
+            found = path.stat() if path.exists() else None
+            if found is None or found.st_size != add.size or found.st_mtime < oldest_s:
+                raise TidegateError(
+                    f"The file {path} is not there any more, not whole, or too old to be committed: the batch is "
+                    "read and written again."
+                )
+
+    def _try_commit(
+        self, adds: list[AddAction], reached: Mapping[int, Position], marks: Mapping[int, Mark | None]
+    ) -> bool:
         records = []
         for slice_, position in reached.items():
             records.append(Transaction(f"slice-{slice_}", position.offset))
             records.append(Transaction(f"slice-{slice_}-epoch", position.epoch))
+        for slice_, mark in marks.items():
+            records.append(Transaction(f"slice-{slice_}-stamp", mark.stamp_us if mark else 0))
+            records.append(Transaction(f"slice-{slice_}-digest", mark.digest if mark else 0))
         table = self.handle
         try:
             table.create_write_transaction(
                 list(adds),
                 "append",
                 table.schema(),
+                partition_by=[DATE],
                 commit_properties=CommitProperties(app_transactions=records, max_commit_retries=20),
                 post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
             )
         except CommitFailedError:
+            return False
+        except DeltaError as error:
+            if not _is_outdated(error):
+                raise
             return False
         return True
 
@@ -159,6 +237,11 @@ class LogTable:
         return before, len(table.file_uris()), len(removed)
 
 
+def _is_outdated(error: DeltaError) -> bool:
+    """delta-rs has one class for all that can be wrong with a table; of a cleaned log it says this."""
+    return "Invalid table version" in str(error)
+
+
 def _attempts(purpose: str) -> Iterable[int]:
     """Foreign commits may win any number of times; only the clock gives up, and it says so."""
     deadline = time.monotonic() + _COMMIT_S_MAX
@@ -179,9 +262,14 @@ class Tables:
         self.means = LogTable(directory, "means")
         self.rejected = LogTable(directory, "rejected")
 
-    def claim(self, wanted: Mapping[int, int]) -> dict[int, int]:
+    def claim(self, wanted: Mapping[int, int], judge: Judge | None = None) -> dict[int, int]:
         """Claim slices in all tables; the readings table says where to go on."""
         with ThreadPoolExecutor(3) as together:
-            tables = (self.readings, self.means, self.rejected)
-            claimed = list(together.map(lambda table: table.claim(wanted), tables))
-        return {slice_: offset for slice_, offset in claimed[0].items() if all(slice_ in others for others in claimed)}
+            others = [together.submit(table.claim, wanted) for table in (self.means, self.rejected)]
+            claimed = [self.readings.claim(wanted, judge), *(other.result() for other in others)]
+        return {slice_: offset for slice_, offset in claimed[0].items() if all(slice_ in one for one in claimed)}
+
+    def epochs(self, slices: Iterable[int]) -> dict[int, int]:
+        """The highest epoch that any table has seen of each slice, as of the last refresh."""
+        tables = (self.readings, self.means, self.rejected)
+        return {slice_: max(table.position(slice_).epoch for table in tables) for slice_ in slices}

@@ -1,9 +1,12 @@
 """What a Spark task does with its part of a batch: parse, drop repeats within the batch, write the files.
 
+A task reports every identity that it wrote: what the driver does not hear of, it could not refuse the next time.
+
 Runs in the executors' Python workers. Files are complete before the task ends and count for nothing until the driver
 commits them, so a task that dies, or runs twice, leaves at most a file that no table knows.
 """
 
+import hashlib
 import json
 import os
 import pickle
@@ -11,8 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from itertools import pairwise
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,16 @@ from deltalake.transaction import AddAction
 
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
-from tidegate.pipeline.tables.identities import KnownIdentities, Run
-from tidegate.pipeline.tables.tables import Step
+from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
+from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
-from tidegate.pipeline.transforms.parsing import parse
+from tidegate.pipeline.transforms.parsing import READINGS, REJECTED, parse
+
+DAY_US = 86_400_000_000
+EPOCH = date(1970, 1, 1)
+# Clocks without a battery begin in 1970 or 2000. No device that runs today took a reading before 2015.
+CLOCK_SET_US = 1_420_070_400_000_000
 
 
 @dataclass(frozen=True)
@@ -37,16 +45,19 @@ class TaskSettings:
     cost_us_per_record: float
     fsync: bool
     evidence: Path | None = None  # where a task leaves its error
+    horizon_days: int = 30  # for how long identities are remembered
 
 
 @dataclass(frozen=True)
 class SliceWork:
-    """One slice's share of a task: its way, and what it cost."""
+    """One slice's share of a task: its way, what it cost, and the messages at both ends of the way."""
 
     step: Step
     rows: int
     payload_bytes: int
     oldest_us: int
+    before: Mark | None  # of the message at ``step.after``, where that was read along
+    last: Mark  # of the message at ``step.to``
 
 
 @dataclass
@@ -54,11 +65,13 @@ class TaskResult:
     """What the driver needs to commit a task's work."""
 
     slices: dict[int, SliceWork]
-    readings: AddAction | None = None
-    means: AddAction | None = None
-    rejected: AddAction | None = None
-    runs: dict[int, list[Run]] = field(default_factory=dict)
+    readings: list[AddAction] = field(default_factory=list)
+    means: list[AddAction] = field(default_factory=list)
+    rejected: list[AddAction] = field(default_factory=list)
+    runs: dict[int, Runs] = field(default_factory=dict)
     repeats: int = 0
+    old_rows: int = 0  # readings that were taken before the identity horizon
+    rejects: dict[tuple[str, str], int] = field(default_factory=dict)  # (device, kind of reason) -> rows
     busy_s: float = 0.0
 
 
@@ -82,126 +95,188 @@ def _written(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> Itera
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
 
 
+@dataclass
+class _Span:
+    """What a task has seen of one slice. ``low`` and ``high`` are positions of messages behind ``after``."""
+
+    epoch: int
+    after: int
+    low: int = 2**63 - 1
+    high: int = -1
+    rows: int = 0
+    payload_bytes: int = 0
+    oldest_us: int = 2**63 - 1
+    before: Mark | None = None
+    last: Mark | None = None
+
+
 class _Task:
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
-        self._seen: dict[int, KnownIdentities] = {}
-        self._spans: dict[int, list[int]] = {}  # slice -> epoch, lowest, highest offset, rows, bytes, oldest stamp
+        self._spans: dict[int, _Span] = {}
         self._readings: list[pa.RecordBatch] = []
         self._rejected: list[pa.RecordBatch] = []
-        self._repeats = 0
         self.seen_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        batch = self._measure(batch)
         self.seen_rows += batch.num_rows
-        self._measure(batch)
         parsed = parse(batch)
-        self._readings.append(self._without_repeats(parsed.readings))
+        self._readings.append(parsed.readings)
         if parsed.rejected.num_rows:
             self._rejected.append(parsed.rejected)
 
-    def _measure(self, batch: pa.RecordBatch) -> None:
+    def _measure(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take note of what came; return it without the messages that only prove where it goes on."""
         slices = batch.column("slice").to_numpy()
-        epochs = batch.column("epoch").to_numpy()
         offsets = batch.column("offset").to_numpy()
-        stamps = batch.column("arrived").cast(pa.int64()).to_numpy()
-        sizes = pc.binary_length(batch.column("payload")).to_numpy()
+        is_new = offsets > batch.column("after").to_numpy()
         for slice_ in np.unique(slices).tolist():
-            mine = slices == slice_
-            low, high = int(offsets[mine].min()), int(offsets[mine].max())
-            counted = [int(mine.sum()), int(sizes[mine].sum()), int(stamps[mine].min())]
-            span = self._spans.get(slice_)
-            if span is None:
-                self._spans[slice_] = [int(epochs[mine][0]), low, high, *counted]
-            else:
-                span[1], span[2] = min(span[1], low), max(span[2], high)
-                span[3], span[4], span[5] = span[3] + counted[0], span[4] + counted[1], min(span[5], counted[2])
+            mine = np.flatnonzero(slices == slice_)
+            self._note(slice_, batch, mine[is_new[mine]], mine[~is_new[mine]])
+        return batch if is_new.all() else batch.filter(pa.array(is_new))
 
-    def _without_repeats(self, readings: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop readings whose identity came earlier in this batch; remember the others as runs."""
-        repeated: list[int] = []
-        for slice_, device, boot, sequences, rows in identity_groups(readings):
-            seen = self._seen.setdefault(slice_, KnownIdentities())
-            for low_at, high_at in runs_of(sequences):
-                run = Run(device, boot, int(sequences[low_at]), int(sequences[high_at - 1]))
-                known = seen.add(run).known
-                for part in known:
-                    inside = (sequences[low_at:high_at] >= part.low) & (sequences[low_at:high_at] <= part.high)
-                    repeated.extend(rows[low_at:high_at][inside].tolist())
-        if not repeated:
-            return readings
-        self._repeats += len(repeated)
-        keep = np.ones(readings.num_rows, bool)
-        keep[repeated] = False
-        return readings.filter(pa.array(keep))
+    def _note(self, slice_: int, batch: pa.RecordBatch, new: np.ndarray, proofs: np.ndarray) -> None:
+        any_row = int(new[0] if new.size else proofs[0])
+        epoch, after = batch.column("epoch")[any_row].as_py(), batch.column("after")[any_row].as_py()
+        span = self._spans.setdefault(slice_, _Span(epoch, after))
+        if proofs.size:
+            span.before = mark_at(batch, int(proofs[-1]))
+        if not new.size:
+            return
+        offsets = batch.column("offset").to_numpy()[new]
+        rows = batch.take(pa.array(new))
+        span.low, span.rows = min(span.low, int(offsets.min())), span.rows + len(new)
+        span.payload_bytes += int(pc.sum(pc.binary_length(rows.column("payload"))).as_py() or 0)
+        span.oldest_us = min(span.oldest_us, int(pc.min(rows.column("arrived").cast(pa.int64())).as_py()))
+        if int(offsets.max()) > span.high:
+            span.high = int(offsets.max())
+            span.last = mark_at(batch, int(new[offsets.argmax()]))
 
     def finish(self) -> TaskResult:
-        for slice_, (_, low, high, rows, _, _) in self._spans.items():
-            if rows != high - low + 1:
-                raise SequenceGapError(
-                    f"Slice {slice_} delivered {rows} messages for offsets {low} to {high}: the batch is not whole, "
-                    "and is read again."
-                )
-        work = {
-            slice_: SliceWork(Step(epoch, low - 1, high), rows, size, oldest)
-            for slice_, (epoch, low, high, rows, size, oldest) in self._spans.items()
-        }
-        readings = pa.Table.from_batches(self._readings)
-        result = TaskResult(work, runs={s: seen.runs() for s, seen in self._seen.items()}, repeats=self._repeats)
+        work = {slice_: _whole(slice_, span) for slice_, span in self._spans.items() if span.rows}
+        result = TaskResult(work)
+        readings = self._without_repeats(pa.Table.from_batches(self._readings, READINGS), result)
+        result.old_rows = int(is_old(readings, self._settings.horizon_days).sum())
         write_results(self._settings, readings, result)
         if self._rejected:
-            rejects = pa.Table.from_batches(self._rejected)
-            result.rejected = write_file(self._settings, "rejected", rejects)
+            rejects = pa.Table.from_batches(self._rejected, REJECTED)
+            count_rejects(rejects, result)
+            result.rejected = write_by_date(self._settings, "rejected", rejects)
         return result
+
+    def _without_repeats(self, readings: pa.Table, result: TaskResult) -> pa.Table:
+        """Each identity once, the earliest; the same identity with another payload is rejected."""
+        found = identities_of(readings)
+        columns = (found.codes, found.boots, found.sequences)
+        is_first = np.ones(len(found.rows), bool)
+        is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        result.runs = found.runs(is_first)
+        if is_first.all():
+            return readings
+        firsts = found.rows[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
+        repeats = found.rows[~is_first]
+        conflicts = conflicting(readings.take(repeats), readings.take(firsts[~is_first]))
+        if conflicts.rows.num_rows:
+            self._rejected += rejects_of(conflicts).to_batches()
+        result.repeats += len(repeats) - conflicts.rows.num_rows
+        keep = np.ones(readings.num_rows, bool)
+        keep[repeats] = False
+        return readings.filter(pa.array(keep))
+
+
+def _whole(slice_: int, span: _Span) -> SliceWork:
+    if span.rows != span.high - span.after or span.last is None:
+        raise SequenceGapError(
+            f"Slice {slice_} delivered {span.rows} messages behind {span.after} up to {span.high}: the batch is not "
+            "whole, and is read again."
+        )
+    step = Step(span.epoch, span.after, span.high)
+    return SliceWork(step, span.rows, span.payload_bytes, span.oldest_us, span.before, span.last)
+
+
+def mark_at(batch: pa.RecordBatch, row: int) -> Mark:
+    """What tells this message from any other that a log may have in its place."""
+    digest = hashlib.blake2b(batch.column("topic")[row].as_py().encode(), digest_size=8)
+    digest.update(batch.column("payload")[row].as_py())
+    return Mark(batch.column("arrived").cast(pa.int64())[row].as_py(), int.from_bytes(digest.digest()) >> 1)
 
 
 def write_results(settings: TaskSettings, readings: pa.Table, result: TaskResult) -> None:
     """Write the readings and the means derived from them; nothing for an empty table."""
-    result.readings = result.means = None
-    if readings.num_rows:
-        result.readings = write_file(settings, "readings", readings)
-        result.means = write_file(settings, "means", partials(readings, settings.window_s))
+    result.readings = write_by_date(settings, "readings", readings)
+    result.means = write_by_date(settings, "means", partials(readings, settings.window_s)) if readings.num_rows else []
 
 
-def identity_groups(readings: pa.RecordBatch) -> Iterator[tuple[int, str, int, np.ndarray, np.ndarray]]:
-    """(slice, device, boot, sequences in ascending order, their rows) of the readings that have an identity.
+def is_old(readings: pa.Table, horizon_days: int) -> np.ndarray:
+    """Taken longer ago than identities are remembered. A clock that was never set says nothing about age."""
+    taken, arrived = (readings[name].cast(pa.int64()).to_numpy() for name in ("time", "arrived"))
+    old: np.ndarray = (taken < arrived - horizon_days * DAY_US) & (taken >= CLOCK_SET_US)
+    return old
 
-    Equal sequences stand side by side, the earlier offset first.
-    """
-    rows = np.flatnonzero(readings.column("identified").to_numpy(zero_copy_only=False))
-    if not rows.size:
-        return
-    devices = readings.column("device").dictionary_encode()
+
+def count_rejects(rejects: pa.Table, result: TaskResult) -> None:
+    """Per device and kind of reason; the kind is what a reason says before its first colon."""
+    for topic, reason in zip(rejects["topic"].to_pylist(), rejects["reason"].to_pylist(), strict=True):
+        levels = topic.split("/")
+        key = levels[1] if len(levels) > 1 else topic, reason.partition(":")[0]
+        result.rejects[key] = result.rejects.get(key, 0) + 1
+
+
+@dataclass(frozen=True)
+class Identities:
+    """The rows that have an identity, sorted by key, device, boot, sequence and then by row."""
+
+    rows: np.ndarray
+    keys: Keys
+    codes: np.ndarray  # which device, as a number
+    boots: np.ndarray
+    sequences: np.ndarray
+    slices: np.ndarray
+
+    def runs(self, chosen: np.ndarray) -> dict[int, Runs]:
+        """The chosen ones as runs, by slice."""
+        found = {}
+        for slice_ in np.unique(self.slices[chosen]).tolist():
+            mine = chosen & (self.slices == slice_)
+            order = np.lexsort((self.sequences[mine], self.keys[mine]))
+            found[slice_] = Runs.of(self.keys[mine][order], self.sequences[mine][order])
+        return found
+
+
+def identities_of(readings: pa.Table) -> Identities:
+    rows = np.flatnonzero(readings["identified"].to_numpy())
+    devices = readings["device"].combine_chunks().dictionary_encode()
     codes = devices.indices.to_numpy()[rows]
-    slices = readings.column("slice").to_numpy()[rows]
-    boots = readings.column("boot").to_numpy(zero_copy_only=False)[rows].astype(np.int64)
-    sequences = readings.column("seq").to_numpy(zero_copy_only=False)[rows].astype(np.int64)
-    order = np.lexsort((rows, sequences, boots, codes))
-    codes, boots = codes[order], boots[order]
-    sequences, slices, rows = sequences[order], slices[order], rows[order]
-    starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(boots) != 0)])
-    names = devices.dictionary.to_pylist()
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
-        yield int(slices[start]), names[codes[start]], int(boots[start]), sequences[start:stop], rows[start:stop]
+    boots, sequences = (readings[name].take(pa.array(rows)).to_numpy().astype(np.int64) for name in ("boot", "seq"))
+    slices = readings["slice"].to_numpy()[rows]
+    keys = keys_of(device_hashes(devices.dictionary.to_pylist())[codes], boots) if rows.size else np.empty(0, np.uint64)
+    order = np.lexsort((rows, sequences, boots, codes, keys))
+    return Identities(rows[order], keys[order], codes[order], boots[order], sequences[order], slices[order])
 
 
-def runs_of(sequences: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where each run of consecutive numbers starts and stops; a repeated number starts a run of its own."""
-    breaks = np.flatnonzero(np.diff(sequences) != 1) + 1
-    edges = [0, *breaks.tolist(), len(sequences)]
-    yield from pairwise(edges)
+def write_by_date(settings: TaskSettings, table: str, rows: pa.Table) -> list[AddAction]:
+    """One file per date of arrival: one as a rule, two around midnight."""
+    if not rows.num_rows:
+        return []
+    days = rows["arrived"].cast(pa.int64()).to_numpy() // DAY_US
+    return [
+        write_file(settings, table, rows.filter(pa.array(days == day)), EPOCH + timedelta(days=day))
+        for day in np.unique(days).tolist()
+    ]
 
 
-def write_file(settings: TaskSettings, table: str, rows: pa.Table) -> AddAction:
+def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) -> AddAction:
     """One parquet file of a table, with the statistics that let readers skip it."""
-    name = f"part-{uuid.uuid4()}.parquet"
+    name = f"{DATE}={day}/part-{uuid.uuid4()}.parquet"
     path = settings.tables / table / name
+    path.parent.mkdir(exist_ok=True)
     pq.write_table(rows, path, compression="zstd", compression_level=1)
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
     written = json.dumps(_statistics(rows))
-    return AddAction(name, path.stat().st_size, {}, int(time.time() * 1000), True, written)
+    return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, written)
 
 
 def _statistics(rows: pa.Table) -> dict[str, Any]:

@@ -23,6 +23,8 @@ MEANS = pa.schema(
         pa.field("max", pa.float64(), nullable=False),
         pa.field("first", _STAMP, nullable=False),
         pa.field("last", _STAMP, nullable=False),
+        # When the newest of them arrived: what a clock that is ahead cannot outrun.
+        pa.field("arrived", _STAMP, nullable=False),
         # How many of the count came without an identity and may therefore be counted twice.
         pa.field("unidentified", pa.int64(), nullable=False),
     ]
@@ -34,6 +36,7 @@ _MERGE = [
     ("max", "max"),
     ("first", "min"),
     ("last", "max"),
+    ("arrived", "max"),
     ("unidentified", "sum"),
 ]
 
@@ -56,6 +59,7 @@ def partials(readings: pa.Table, window_s: int) -> pa.Table:
             "max": pc.coalesce(readings["max"], readings["value"]),
             "first": pc.coalesce(readings["first"], readings["time"]),
             "last": pc.coalesce(readings["last"], readings["time"]),
+            "arrived": readings["arrived"],
             "unidentified": pc.if_else(readings["identified"], pa.scalar(0, pa.int64()), readings["count"]),
         }
     )
@@ -79,14 +83,17 @@ def merge(parts: pa.Table, window_s: int) -> pa.Table:
 def closed(parts: pa.Table, window_s: int, lateness_s: float = 0.0) -> pa.Table:
     """Merged windows that no reading in order can change any more, with their mean.
 
-    A slice's watermark is the latest time any of its devices has reported. A window is closed once the watermark of
-    its own slice is past its end and the allowed lateness: a silent slice keeps only its own windows open.
+    A slice's watermark is the latest time any of its devices has reported, but not later than that report arrived: one
+    clock in the future must not close the windows of all. A window is closed once the watermark of its own slice is
+    past its end and the allowed lateness: a silent slice keeps only its own windows open.
     """
     merged = merge(parts, window_s)
-    marks = merged.group_by("slice").aggregate([("last", "max")]).rename_columns({"last_max": "watermark"})
+    earlier_us = pc.min_element_wise(merged["last"].cast(pa.int64()), merged["arrived"].cast(pa.int64()))
+    seen = pa.table({"slice": merged["slice"], "us": earlier_us})
+    marks = seen.group_by("slice").aggregate([("us", "max")]).rename_columns({"us_max": "watermark"})
     joined = merged.join(marks, "slice")
     end_us = pc.add(joined["window_start"].cast(pa.int64()), int((window_s + lateness_s) * 1e6))
-    done = joined.filter(pc.less_equal(end_us, joined["watermark"].cast(pa.int64()))).drop(["watermark"])
+    done = joined.filter(pc.less_equal(end_us, joined["watermark"])).drop(["watermark"])
     mean = pc.divide(pc.divide(done["sum_micro"].cast(pa.float64()), done["count"].cast(pa.float64())), 1e6)
     in_order = done.append_column("mean", mean)
     return in_order.sort_by([("device", "ascending"), ("window_start", "ascending")])

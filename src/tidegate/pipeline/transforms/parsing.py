@@ -6,10 +6,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
+from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, KnownFieldsOnly, Reading
 
 KEPT_PAYLOAD_BYTES = 1024
 _DECODE = msgspec.json.Decoder(Reading).decode
+_STRICT = msgspec.json.Decoder(KnownFieldsOnly).decode
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _STAMP = pa.timestamp("us", tz="UTC")
 
 READINGS = pa.schema(
@@ -29,6 +31,9 @@ READINGS = pa.schema(
         pa.field("first", _STAMP),
         pa.field("last", _STAMP),
         pa.field("arrived", _STAMP, nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        # What the payload said beyond the columns above, as a JSON object.
+        pa.field("extra", pa.string()),
     ]
 )
 REJECTED = pa.schema(
@@ -55,10 +60,11 @@ def parse(batch: pa.RecordBatch) -> Parsed:
     topics = batch.column("topic").to_pylist()
     good: list[int] = []
     rows: list[Reading] = []
+    extras: dict[int, str] = {}
     bad: list[tuple[int, str]] = []
     for index, payload in enumerate(payloads):
         try:
-            reading = _DECODE(payload)
+            reading = _decoded(payload, index, extras)
         except (msgspec.DecodeError, RecursionError) as error:
             bad.append((index, _reason(payload, error)))
             continue
@@ -76,12 +82,25 @@ def parse(batch: pa.RecordBatch) -> Parsed:
         rows = [rows[place] for place in keep]
         devices = [devices[place] for place in keep]
     kept = batch if not bad else batch.take(pa.array(good, pa.int64()))
-    return Parsed(_readings(kept, devices, rows), _rejects(batch, topics, payloads, sorted(bad)))
+    extra = [extras.get(index) for index in good] if extras else None
+    return Parsed(_readings(kept, devices, rows, extra), _rejects(batch, topics, payloads, sorted(bad)))
+
+
+def _decoded(payload: bytes, index: int, extras: dict[int, str]) -> Reading:
+    """Most payloads have no unknown field, so only one that the strict decoder refuses is looked through."""
+    try:
+        return _STRICT(payload)
+    except msgspec.ValidationError:
+        reading = _DECODE(payload)
+    unknown = {name: value for name, value in _FIELDS(payload).items() if name not in Reading.__struct_fields__}
+    if unknown:
+        extras[index] = msgspec.json.encode(unknown).decode()
+    return reading
 
 
 def _reason(payload: bytes, error: Exception | None) -> str:
     if len(payload) > PAYLOAD_BYTES_MAX:
-        return f"the payload has {len(payload)} bytes, more than {PAYLOAD_BYTES_MAX}"
+        return f"too large: the payload has {len(payload)} bytes, more than {PAYLOAD_BYTES_MAX}"
     if isinstance(error, msgspec.ValidationError):
         return f"not a reading: {error}"
     return f"not JSON: {error}"
@@ -113,7 +132,9 @@ def _stamps(seconds: list[float | None]) -> pa.Array:
     return pa.array([None if s is None else round(s * 1e6) for s in seconds], pa.int64()).cast(_STAMP)
 
 
-def _readings(batch: pa.RecordBatch, devices: list[str], rows: list[Reading]) -> pa.RecordBatch:
+def _readings(
+    batch: pa.RecordBatch, devices: list[str], rows: list[Reading], extras: list[str | None] | None
+) -> pa.RecordBatch:
     boots = pa.array([row.boot for row in rows], pa.int64())
     times = np.array([np.nan if row.time is None else row.time for row in rows], np.float64)
     arrived = batch.column("arrived")
@@ -143,6 +164,8 @@ def _readings(batch: pa.RecordBatch, devices: list[str], rows: list[Reading]) ->
         pa.array(counts, pa.int64()),
         *extents,
         arrived,
+        batch.column("topic"),
+        pa.nulls(len(rows), pa.string()) if extras is None else pa.array(extras, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=READINGS)
 

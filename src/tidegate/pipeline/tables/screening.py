@@ -1,0 +1,153 @@
+"""What of a task's readings the table has already: dropped as repeats, or rejected if they say something else.
+
+Memory (``identities``) says of nearly all readings that they are new. Of the others the table itself is asked, once for
+the whole batch: a repeat is left out, another payload under a used identity goes to ``rejected``, and so does what is
+older than identities are remembered.
+"""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
+from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, device_hashes, keys_of
+from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
+from tidegate.pipeline.tables.tables import LogTable
+from tidegate.pipeline.tables.writing import (
+    DAY_US,
+    EPOCH,
+    Identities,
+    TaskResult,
+    TaskSettings,
+    count_rejects,
+    identities_of,
+    is_old,
+    write_by_date,
+    write_results,
+)
+from tidegate.pipeline.transforms.parsing import REJECTED
+
+
+class Screen:
+    """Works on one table of readings, for tasks with these settings."""
+
+    def __init__(self, readings: LogTable, settings: TaskSettings) -> None:
+        self._readings = readings
+        self._settings = settings
+
+    def apply(self, result: TaskResult, known: Mapping[int, KnownIdentities], uncommitted: list[Path]) -> None:
+        """Change the result so that it adds nothing the table has. ``uncommitted``: files to be committed with it."""
+        suspects: dict[int, list[Doubtful]] = {}
+        strangers: dict[int, Keys] = {}
+        rows: pa.Table | None = None
+        for slice_, runs in result.runs.items():
+            keys, day = np.unique(runs.keys), _day(result, slice_)
+            absent = known[slice_].absent(keys, day)
+            if absent.size:
+                rows = self._rows(result) if rows is None else rows
+                known[slice_].learn(absent, self._highest(slice_, absent, rows, day), day)
+            if result.old_rows:
+                strangers[slice_] = keys[~known[slice_].has(keys)]
+            doubtful = known[slice_].add(runs, day)
+            if doubtful:
+                suspects[slice_] = doubtful
+        if suspects or result.old_rows:
+            self._judge(result, self._rows(result) if rows is None else rows, suspects, strangers, uncommitted)
+
+    def _rows(self, result: TaskResult) -> pa.Table:
+        files = (pq.ParquetFile(self._settings.tables / "readings" / add.path) for add in result.readings)
+        return pa.concat_tables([file.read(use_threads=False) for file in files]).combine_chunks()
+
+    def _since(self, day: int) -> date:
+        """The first date that can hold what the horizon covers."""
+        return EPOCH + timedelta(days=day - self._settings.horizon_days - 1)
+
+    def _highest(self, slice_: int, absent: Keys, rows: pa.Table, day: int) -> np.ndarray:
+        """Ask the table how far each of those was of which memory knows nothing though it should; -1: it has none."""
+        found = identities_of(rows)
+        mine = np.isin(found.keys, absent) & (found.slices == slice_)
+        devices = rows["device"].take(pa.array(np.unique(found.rows[mine]))).unique()
+        stored = highest(self._readings, slice_, devices, self._since(day))
+        highs = np.full(len(absent), -1, np.int64)
+        if stored.num_rows:
+            keys = keys_of(device_hashes(stored["device"].to_pylist()), stored["boot"].to_numpy().astype(np.int64))
+            places = np.minimum(np.searchsorted(absent, keys), len(absent) - 1)
+            is_asked = absent[places] == keys
+            np.maximum.at(highs, places[is_asked], stored["seq"].to_numpy()[is_asked])
+        return highs
+
+    def _judge(
+        self,
+        result: TaskResult,
+        rows: pa.Table,
+        suspects: dict[int, list[Doubtful]],
+        strangers: dict[int, Keys],
+        uncommitted: list[Path],
+    ) -> None:
+        found = identities_of(rows)
+        old = np.flatnonzero(is_old(rows, self._settings.horizon_days))
+        rejects, dropped = [REJECTED.empty_table()], [np.empty(0, np.int64)]
+        for slice_ in result.runs:
+            suspected = _suspected(found, slice_, suspects.get(slice_, []))
+            unknown = np.isin(found.keys, strangers.get(slice_, found.keys[:0])) & (found.slices == slice_)
+            late = np.intersect1d(old, np.concatenate((suspected, found.rows[unknown])))
+            asked = np.setdiff1d(suspected, late)
+            stored = self._stored(slice_, rows.take(pa.array(asked)), _day(result, slice_), uncommitted)
+            repeats = asked[stored.places]
+            conflicts = conflicting(rows.take(pa.array(repeats)), stored.rows)
+            rejects += [too_old(rows.take(pa.array(late)), self._settings.horizon_days), rejects_of(conflicts)]
+            dropped += [late, repeats]
+            result.repeats += len(repeats) - conflicts.rows.num_rows
+        self._rewrite(result, rows, np.concatenate(dropped), pa.concat_tables(rejects))
+
+    def _stored(self, slice_: int, asked: pa.Table, day: int, uncommitted: list[Path]) -> "_Stored":
+        if not asked.num_rows:
+            return _Stored(asked, asked)
+        return _Stored(asked, matching(self._readings, slice_, asked, self._since(day), uncommitted))
+
+    def _rewrite(self, result: TaskResult, rows: pa.Table, dropped: np.ndarray, rejects: pa.Table) -> None:
+        """Write a task's files again without what the table has. Retransmissions are few; so is this."""
+        if rejects.num_rows:
+            count_rejects(rejects, result)
+            result.rejected += write_by_date(self._settings, "rejected", rejects)
+        if not dropped.size:
+            return
+        stale = [("readings", add.path) for add in result.readings] + [("means", add.path) for add in result.means]
+        keep = np.ones(rows.num_rows, bool)
+        keep[dropped] = False
+        write_results(self._settings, rows.filter(pa.array(keep)), result)
+        for table, path in stale:
+            (self._settings.tables / table / path).unlink(missing_ok=True)
+
+
+class _Stored:
+    """For some of the asked rows, by their places, the stored row of the same identity."""
+
+    def __init__(self, asked: pa.Table, table: pa.Table) -> None:
+        by_identity = {name: place for place, name in enumerate(_identities(table))}
+        pairs = [(place, by_identity[name]) for place, name in enumerate(_identities(asked)) if name in by_identity]
+        self.places = np.array([place for place, _ in pairs], np.int64)
+        self.rows = table.take(pa.array([place for _, place in pairs], pa.int64()))
+
+
+def _identities(table: pa.Table) -> list[tuple[str, int, int]]:
+    return list(zip(*(table[name].to_pylist() for name in IDENTITY), strict=True))
+
+
+def _suspected(found: Identities, slice_: int, doubtful: list[Doubtful]) -> np.ndarray:
+    """The rows of doubtful parts."""
+    picked = [np.empty(0, np.int64)]
+    for part in doubtful:
+        key = np.uint64(part.key)
+        start, stop = (int(np.searchsorted(found.keys, key, side)) for side in ("left", "right"))
+        inside = (found.sequences[start:stop] >= part.low) & (found.sequences[start:stop] <= part.high)
+        picked.append(found.rows[start:stop][inside & (found.slices[start:stop] == slice_)])
+    return np.unique(np.concatenate(picked))
+
+
+def _day(result: TaskResult, slice_: int) -> int:
+    return result.slices[slice_].last.stamp_us // DAY_US
