@@ -4,8 +4,8 @@ A document is JSON. Nobody builds a key or parses a value by hand: what is put o
 through an entry of this catalogue. Documents that exist once per node, gateway or job stand under ``<key>.<name>``.
 
 Who writes and reads is said in terms of the parts: ``controller`` (``leader`` where only the leading one does),
-``gateway``, ``node``, ``up`` (whoever starts the parts of a machine), ``operator`` (a person, by a command or the
-dashboard) and ``job`` (somebody else's reader of the slices).
+``gateway``, ``node``, ``maintainer`` (whoever looks after the tables), ``up`` (whoever starts the parts of a machine),
+``operator`` (a person, by a command or the dashboard) and ``job`` (somebody else's reader of the slices).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from tidegate.model.advice import Advice
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.gaps import Gaps
-from tidegate.model.ledger import LedgerReport
+from tidegate.model.ledger import CompletenessState, LedgerReport
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
@@ -205,6 +205,22 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+COMPLETENESS = Document(
+    "completeness",
+    CompletenessState,
+    "whether the tables have every reading that gateways acknowledged",
+    written_by=("maintainer",),
+    read_by=("maintainer", "controller", "operator"),
+)
+COMPLETENESS_LEASE = Document(
+    "checker",
+    Holder,
+    "who compares acknowledgements with the tables",
+    written_by=("maintainer",),
+    read_by=("maintainer",),
+    leased=True,
+    remedy="nobody compares until it is gone: delete it, unless it runs out by itself within a minute",
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -219,6 +235,8 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     JOBS,
     GAPS,
     GATEWAYS,
+    COMPLETENESS,
+    COMPLETENESS_LEASE,
 )
 
 AUDIT = Journal(
@@ -236,7 +254,7 @@ LEDGER = Journal(
     LedgerReport,
     "what gateways acknowledged, by identity, for whoever compares it with the tables",
     written_by=("gateway",),
-    read_by=("node", "operator"),
+    read_by=("maintainer",),
     records_max=1_000_000,
     bytes_max=256 * 1024**2,
     age_s_max=24 * 3600,

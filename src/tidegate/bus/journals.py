@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import Journal
-from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask, ask_all, seconds_of
+from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask_all, seconds_of
 from tidegate.bus.key_value import Answer, Request
 from tidegate.model.errors import BrokerUnavailableError
 
@@ -31,10 +31,13 @@ class Record(NamedTuple, Generic[T]):
 
 
 class Ends(NamedTuple):
-    """``last`` is 0 of a journal that does not exist; ``first`` is behind ``last`` where all records are gone."""
+    """``first`` is behind ``last`` where all records are gone. ``created`` tells one journal from a later one of the
+    same name; it is empty of one that does not exist. ``now_s`` is what time the bus says it is."""
 
     first: int
     last: int
+    created: str = ""
+    now_s: float = 0.0
 
 
 def config_of(journal: Journal[Any]) -> dict[str, Any]:
@@ -104,11 +107,8 @@ class JournalReader(Generic[T]):
         reply = ask_all(self._wire, [(f"STREAM.INFO.{stream}", None)], tolerated=frozenset({STREAM_NOT_FOUND}))[0]
         if "state" not in reply:
             return Ends(1, 0)
-        return Ends(int(reply["state"]["first_seq"]), int(reply["state"]["last_seq"]))
-
-    def now_s(self) -> float:
-        """What time the bus says it is."""
-        return seconds_of(ask(self._wire, f"STREAM.INFO.{self._journal.stream}")["ts"])
+        state = reply["state"]
+        return Ends(int(state["first_seq"]), int(state["last_seq"]), reply["created"], seconds_of(reply["ts"]))
 
     def read(self, sequences: Sequence[int]) -> list[Record[T]]:
         """Those of the records that are still there."""

@@ -32,3 +32,56 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     nameless: int = 0
     unwatched: int = 0
     devices: tuple[tuple[str, tuple[SequenceRun, ...]], ...] = ()
+
+
+class HourSums(msgspec.Struct, frozen=True, kw_only=True):
+    """One hour of acknowledgements, by the bus's clock: how many, and what became of them."""
+
+    hour_s: float  # when it began (Unix time)
+    acknowledged: int = 0  # with an identity
+    stored: int = 0
+    rejected: int = 0
+    missing: int = 0
+    nameless: int = 0
+    unwatched: int = 0  # acknowledged, and nobody can say what became of them
+
+    @property
+    def waiting(self) -> int:
+        """Those of which it is not known yet."""
+        return self.acknowledged - self.stored - self.rejected - self.missing
+
+
+class Hole(msgspec.Struct, frozen=True, kw_only=True):
+    """Readings of one device that a gateway acknowledged and that no table has."""
+
+    device: str
+    boot: int
+    low: int
+    high: int
+    slice: int
+    gateway: str
+    since_s: float  # between these two moments it was acknowledged, by the bus's clock
+    until_s: float
+    named_s: float
+    seen: str = ""  # what the brokers' log says of it
+
+    @property
+    def readings(self) -> int:
+        return self.high - self.low + 1
+
+
+class CompletenessState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the check has found. ``hours`` are oldest first, ``holes`` too: the newest of them."""
+
+    checker: str
+    at_s: float
+    hours: tuple[HourSums, ...] = ()
+    holes: tuple[Hole, ...] = ()
+    reports: int = 0  # how far the journal has been read
+    reports_behind: int = 0  # and how much of it has not
+    reports_lost: int = 0  # gone, or damaged, before they were read
+    withdrawn: int = 0  # readings that were called missing and came after all
+    oldest_s: float | None = None  # when the oldest reading was acknowledged of which it is not known yet
+    waits_for: str | None = None  # why nothing can be said at the moment
+    left: bool = False  # the check was stopped by a person
+    alarms: tuple[str, ...] = ()
