@@ -254,7 +254,7 @@ LEDGER = Journal(
     LedgerReport,
     "what gateways acknowledged, by identity, for whoever compares it with the tables",
     written_by=("gateway",),
-    read_by=("maintainer",),
+    read_by=("maintainer", "operator"),
     records_max=1_000_000,
     bytes_max=256 * 1024**2,
     age_s_max=24 * 3600,

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.model.times import clock_time
+
 # Boot, first and last sequence number, both included.
 SequenceRun = tuple[int, int, int]
 
@@ -69,6 +71,14 @@ class Hole(msgspec.Struct, frozen=True, kw_only=True):
     def readings(self) -> int:
         return self.high - self.low + 1
 
+    @property
+    def sentence(self) -> str:
+        numbers = f"seq {self.low}" if self.low == self.high else f"seq {self.low} to {self.high}"
+        return (
+            f"device {self.device}, boot {self.boot}, {numbers}, acknowledged by {self.gateway} between "
+            f"{clock_time(self.since_s)} and {clock_time(self.until_s)}, {self.seen}"
+        )
+
 
 class CompletenessState(msgspec.Struct, frozen=True, kw_only=True):
     """What the check has found. ``hours`` are oldest first, ``holes`` too: the newest of them."""
@@ -79,6 +89,7 @@ class CompletenessState(msgspec.Struct, frozen=True, kw_only=True):
     holes: tuple[Hole, ...] = ()
     reports: int = 0  # how far the journal has been read
     reports_behind: int = 0  # and how much of it has not
+    settled: int = 0  # of all reports up to this one it is known what became of their readings
     reports_lost: int = 0  # gone, or damaged, before they were read
     withdrawn: int = 0  # readings that were called missing and came after all
     oldest_s: float | None = None  # when the oldest reading was acknowledged of which it is not known yet

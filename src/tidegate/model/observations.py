@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tidegate.model.ledger import LedgerCounts
+from tidegate.model.ledger import CompletenessState, LedgerCounts
 from tidegate.model.routes import Routes
 
 
@@ -108,6 +108,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
     alarms: tuple[str, ...] = ()
+    completeness: CompletenessState | None = None  # None where nobody checks
     routes: Routes | None = None  # that gateways follow; without brokers where nobody has said any, None if unknown
 
     @property

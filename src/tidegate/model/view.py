@@ -3,6 +3,7 @@
 import msgspec
 
 from tidegate.model.decisions import Decision, Mode
+from tidegate.model.ledger import CompletenessState
 from tidegate.model.observations import BrokerState, GatewayState, NodeState
 
 DECISIONS_SHOWN = 50  # of a view, the newest
@@ -49,6 +50,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
     chain: ChainStates
     alarms: tuple[str, ...] = ()
+    completeness: CompletenessState | None = None
 
     @property
     def now(self) -> Sample | None:

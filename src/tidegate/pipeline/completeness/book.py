@@ -254,6 +254,10 @@ class Book:
             for one in named
         ]
 
+    def settled(self, report: int) -> int:
+        """The last report, of those up to this one, that has nothing open and nothing open before it."""
+        return min((one.report - 1 for one in self._entries() if not one.named_s), default=report)
+
     def oldest_s(self) -> float | None:
         """When the oldest reading was acknowledged of which it is not known yet."""
         return min((one.since_s for one in self._entries() if not one.named_s), default=None)

@@ -177,6 +177,7 @@ class Round:
             holes=tuple(holes[-HOLES_TOLD:]),
             reports=self._report,
             reports_behind=self._behind,
+            settled=self._book.settled(self._report),
             reports_lost=self._reports_lost,
             withdrawn=self._book.withdrawn,
             oldest_s=self._book.oldest_s(),

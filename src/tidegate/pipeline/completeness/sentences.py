@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from tidegate.model.ledger import Hole, HourSums
-from tidegate.model.times import clock_time
 
 # An alarm stands for so long; the list of holes, and the sums, tell for longer.
 ALARM_S = 3600.0
@@ -28,12 +27,4 @@ def _missing(holes: Sequence[Hole]) -> str:
     devices = len({hole.device for hole in holes})
     are = "acknowledged reading is" if count == 1 else "acknowledged readings are"
     others = f", and those of {devices - 1:,} other devices" if devices > 1 else ""
-    return f"{count:,} {are} in no table: {sentence_of(first)}{others}; 'tidegate ledger watch' names all."
-
-
-def sentence_of(hole: Hole) -> str:
-    numbers = f"seq {hole.low}" if hole.low == hole.high else f"seq {hole.low} to {hole.high}"
-    return (
-        f"device {hole.device}, boot {hole.boot}, {numbers}, acknowledged by {hole.gateway} "
-        f"between {clock_time(hole.since_s)} and {clock_time(hole.until_s)}, {hole.seen}"
-    )
+    return f"{count:,} {are} in no table: {first.sentence}{others}; 'tidegate ledger watch' names all."
