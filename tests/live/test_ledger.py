@@ -20,6 +20,7 @@ from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.bus.documents import COMPLETENESS
 from tidegate.bus.jetstream import ask
 from tidegate.bus.wire import Wire
+from tidegate.controller.sensors import Sensors
 from tidegate.gateway import ledger_reports
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.ledger import CompletenessState
@@ -146,6 +147,11 @@ def test_a_reading_that_the_broker_lost_is_named(rig: Rig, gateway: Running, che
     assert total(state, "missing") - total(before, "missing") == 2
     assert any("device ledger-lost, boot 1, seq 3 to 4" in alarm for alarm in state.alarms)
     assert rig.bus.get(COMPLETENESS) == state
+    sensors = Sensors(rig.installation, name="ledger-test")
+    seen = sensors.observe(())
+    sensors.close()
+    assert seen.completeness == state
+    assert set(state.alarms) <= set(seen.alarms)
     check.stop()
     done = tidegate("ledger", "watch", "--once", "--json", "--state", str(rig.state))
     assert done.returncode == 1, done.stderr

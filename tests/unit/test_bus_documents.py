@@ -22,7 +22,7 @@ from tidegate.bus.documents import (
 from tidegate.model.advice import Advice
 from tidegate.model.errors import DamagedDocumentError
 
-PARTS = {"controller", "leader", "gateway", "node", "up", "operator", "job"}
+PARTS = {"controller", "leader", "gateway", "node", "maintainer", "up", "operator", "job"}
 SOURCE = Path(documents.__file__).parents[1]
 PAGE = Path(__file__).parents[2] / "docs" / "control-bus.md"
 
@@ -109,7 +109,14 @@ def test_a_record_that_cannot_be_read_is_none() -> None:
 
 
 # Which part the code of a folder is; code that everybody shares belongs to none.
-PART_OF = {"controller": "controller", "gateway": "gateway", "pipeline": "node", "local": "up", "cli": "operator"}
+PART_OF = {
+    "controller": "controller",
+    "gateway": "gateway",
+    "pipeline": "node",
+    "pipeline/completeness": "maintainer",
+    "local": "up",
+    "cli": "operator",
+}
 STANDS_FOR = {"SLICES": "Assignments(", "NODE_LEASES": "ssignments.alive()", "LEADER": "LeaderLease("}
 
 
@@ -120,6 +127,7 @@ def folders_that_use(name: str) -> set[str]:
         part
         for folder, part in PART_OF.items()
         for file in (SOURCE / folder).rglob("*.py")
+        if not any(SOURCE / inner in file.parents for inner in PART_OF if inner.startswith(f"{folder}/"))
         if any(word.search(_code(file)) for word in words)
     }
 

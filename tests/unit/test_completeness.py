@@ -454,7 +454,7 @@ def test_open_readings_are_bounded(stand: Stand, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_check_that_was_away_catches_up_in_steps(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "OFFSETS_MAX", 2)
+    monkeypatch.setattr(stored, "MESSAGES_MAX", 2)
     stand.step()
     stand.publish("a", *range(7))
     stand.commit()

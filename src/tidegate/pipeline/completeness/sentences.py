@@ -26,5 +26,7 @@ def _missing(holes: Sequence[Hole]) -> str:
     first, count = holes[0], sum(hole.readings for hole in holes)
     devices = len({hole.device for hole in holes})
     are = "acknowledged reading is" if count == 1 else "acknowledged readings are"
-    others = f", and those of {devices - 1:,} other devices" if devices > 1 else ""
+    others = (
+        "" if devices == 1 else ", and another device's" if devices == 2 else f", and {devices - 1:,} other devices'"
+    )
     return f"{count:,} {are} in no table: {first.sentence}{others}; 'tidegate ledger watch' names all."

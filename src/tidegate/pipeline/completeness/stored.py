@@ -22,7 +22,7 @@ from tidegate.pipeline.tables.lookup import IDENTITY, boxed
 from tidegate.pipeline.tables.tables import DATE, SCHEMAS, LogTable, Tables
 
 # Of one slice in one step. A check that was away catches up in several.
-OFFSETS_MAX = 500_000
+MESSAGES_MAX = 500_000
 _REJECTED = ["topic", "payload"]
 _IDENTIFIED = msgspec.json.Decoder(Identified).decode
 _BOOT, _SEQ = re.compile(rb'"boot"\s*:\s*(\d+)'), re.compile(rb'"seq"\s*:\s*(\d+)')
@@ -55,7 +55,7 @@ class StoredReadings:
         spans = {}
         for slice_, reached in self.positions().items():
             after = min(positions.get(slice_, reached), reached)
-            spans[slice_] = (after, min(reached, after + OFFSETS_MAX))
+            spans[slice_] = (after, min(reached, after + MESSAGES_MAX))
         stored = _between(self._tables.readings, [*IDENTITY, "identified"], spans)
         rejected: list[Run] = []
         if any(to > after for after, to in spans.values()):
