@@ -2,8 +2,9 @@
 
     python tests/browser/serve_views.py TOKEN SCENARIO START_S
 
-SCENARIO is calm, flood, protected, shadow, classes, or deaf and deaf-3 (one and three gateways that hold); START_S says
-how far into the run the page begins; with ``still`` as a fourth word the measurements have stopped ten seconds ago.
+SCENARIO is calm, flood, protected, shadow, classes, deaf and deaf-3 (one and three gateways that hold), or pipeline,
+pipeline-empty and pipeline-broken (what a pipeline says); START_S says how far into the run the page begins;
+with ``still`` as a fourth word the measurements have stopped ten seconds ago.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import pipeline_views
 import views
 
 from tidegate.model.decisions import Mode
@@ -27,14 +29,16 @@ class Moving:
 
     def __init__(self, scenario: str, start_s: float, *, still: bool) -> None:
         self.mode = Mode(send_rate=MODES.get(scenario, "acting"))
-        self._run = views.run(600.0, scenario).shifted(time.time() - start_s)
+        self._pipeline = scenario if scenario.startswith("pipeline") else None
+        self._run = views.run(600.0, "protected" if self._pipeline else scenario).shifted(time.time() - start_s)
         self._still_s = time.time() - STILL_S if still else None
-        self._broken = scenario == "flood"
+        self._broken = scenario in ("flood", "pipeline-broken")
         self._holding = HOLDING.get(scenario, 0)
 
     def view(self) -> View:
         shown = self._run.until(self._still_s or time.time())
-        return views.view_at(shown, self.mode, broken=self._broken, holding_gateways=self._holding)
+        view = views.view_at(shown, self.mode, broken=self._broken, holding_gateways=self._holding)
+        return pipeline_views.with_pipeline(view, self._pipeline) if self._pipeline else view
 
     async def set_mode(self, mode: Mode) -> None:
         self.mode = mode

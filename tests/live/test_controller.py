@@ -22,7 +22,7 @@ from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, Holder
+from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, TABLES, Holder
 from tidegate.bus.leases import LeaderLease, Lease
 from tidegate.cli import explain as commands
 from tidegate.controller.sensors import Sensors
@@ -34,6 +34,7 @@ from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress, SliceProgress, WorkTotals
+from tidegate.model.tables import TablesState
 
 pytestmark = pytest.mark.live
 SLICES = 2
@@ -339,6 +340,30 @@ def test_a_broker_that_does_not_answer_is_no_zero(site: Site) -> None:
     assert (after.at_s, after.arrived, after.committed, after.devices) == (before.at_s, 20, 0, 40)
     assert any("What waits in the brokers is not known at the moment" in alarm for alarm in after.alarms)
     sensors.close()
+
+
+def test_slices_and_tables_are_told_as_they_are_or_as_unknown(site: Site) -> None:
+    site.publish(20)
+    with contextlib.closing(Sensors(site.here, name="test", timeout_s=0.5)) as sensors:
+        until(lambda: sensors.observe(()).arrived >= 20)
+        before = sensors.observe(())
+        assert before.tables is None
+        assert {one.waiting for one in before.slices} <= {None, 0}, "what is committed was never said"
+        assert None in {one.waiting for one in before.slices}
+        site.commit_all()
+        said = TablesState(maintainer="m1", at_s=time.time(), alarms=("readings has many files.",))
+        site.bus.put(TABLES, said)
+        now = sensors.observe(())
+        assert sum(one.stored or 0 for one in now.slices) == 20
+        assert [(one.waiting, one.age_s) for one in now.slices] == [(0, 0.0)] * len(now.slices)
+        assert now.tables == said
+        assert "Tables: readings has many files." in now.alarms
+        site.bus.put(TABLES, msgspec.structs.replace(said, at_s=time.time() - 200))
+        assert any("No maintainer has said anything for 3 min" in alarm for alarm in sensors.observe(()).alarms)
+        site.brokers.kill_broker(0)
+        after = sensors.observe(())
+        assert {(one.stored, one.waiting, one.age_s) for one in after.slices} == {(None, None, None)}
+        assert after.tables is not None
 
 
 def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 def test_good_and_bad_payloads_side_by_side(rig: Rig) -> None:
     def good(seq: int) -> bytes:
-        return json.dumps({"boot": 1, "seq": seq, "time": 1_760_000_000 + seq, "value": seq}).encode()
+        return json.dumps({"boot": 1, "seq": seq, "time": int(time.time()) - 9 + seq, "value": seq}).encode()
 
     messages = [
         ("telemetry/mixed.1", good(1)),
@@ -72,6 +72,10 @@ def test_progress_per_slice_is_on_the_control_bus(rig: Rig) -> None:
         assert min(figures.cost_us_per_row, figures.age_s) > 0
         assert figures.lag >= 0
     assert any(one.query.get("processed_rows_per_s") for one in said)
+    batches = [batch for one in said for batch in one.batches]
+    assert batches
+    assert all(batch.rows > 0 and 0 < batch.seconds < 60 for batch in batches)
+    assert all(abs(time.time() - batch.at_s) < 600 for batch in batches), "Spark's time is read as what it is"
 
 
 def test_what_is_committed_leaves_the_log_but_nothing_else_does(rig: Rig) -> None:

@@ -16,14 +16,18 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.port import SliceRange
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.documents import NODE_LEASES
+from tidegate.bus.documents import GAPS, NODE_LEASES
 from tidegate.bus.installation import save_installation
 from tidegate.bus.leases import Lease
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.sources import slices
+from tidegate.model.positions import incarnation_of, position, sequence_of
+from tidegate.pipeline.sources import planner, slices
+from tidegate.pipeline.sources.planner import Offset
 from tidegate.pipeline.sources.slices import SliceReader
+from tidegate.pipeline.tables.tables import Mark, Step, Tables
+from tidegate.pipeline.tables.writing import mark_at
 from tidegate_bench.pipeline.filling import open_slice
 
 pytestmark = pytest.mark.live
@@ -117,6 +121,15 @@ def test_what_the_log_does_not_have_yet_is_waited_for_and_then_an_error(
 # -- the reader, as Spark calls it
 
 
+def committed(
+    reader: SliceReader, offset: Offset, reached: dict[int, int], marks: dict[int, Mark] | None = None
+) -> None:
+    """The tables have these slices up to there."""
+    readings = Tables(reader.planner._tables.directory).readings
+    steps = {slice_: Step(offset[str(slice_)][0], offset[str(slice_)][1], to) for slice_, to in reached.items()}
+    readings.commit([], steps, marks)
+
+
 @pytest.fixture
 def reader(here: Installation, tmp_path: Path) -> Iterator[SliceReader]:
     fresh = msgspec.structs.replace(here, tables=str(tmp_path / "tables"))
@@ -149,7 +162,9 @@ def test_the_same_offsets_give_the_same_rows(reader: SliceReader) -> None:
         return sorted(batches, key=lambda batch: batch.column("slice")[0].as_py())
 
     first = read()
-    assert sum(batch.num_rows for batch in first) == 90
+    # Each slice brings the message along that it goes on from.
+    assert sum(batch.num_rows for batch in first) == 90 + SLICES
+    assert all(batch.column("offset")[0].as_py() == batch.column("after")[0].as_py() == 10 for batch in first)
     assert all(one.equals(two) for one, two in zip(first, read(), strict=True))
     assert "telemetry/d.3" in first[0].column("topic").to_pylist()
 
@@ -165,7 +180,7 @@ def test_available_now_ends_where_the_log_was(reader: SliceReader, here: Install
     with Wire(here.data_urls) as other:
         other.request("tg.0.telemetry.late", b"{}")
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    assert reader.planner.ends([0])[0] == end["0"][2] + 1
+    assert reader.planner.ends({0: 0})[0] == end["0"][2] + 1
 
 
 def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: SliceReader, here: Installation) -> None:
@@ -174,14 +189,86 @@ def test_a_slice_with_a_taker_is_let_go_at_the_next_offset(reader: SliceReader, 
         assignments, lease = bus.assignments, Lease(bus, NODE_LEASES, "other", 5)
         assert lease.keep()
         assert assignments.move(1, "other") is None
+        # Not before the tables have what was read of it.
+        assert sorted(reader.latestOffset(start, ReadMaxRows(30))) == ["0", "1", "2"]
+        committed(reader, start, {1: start["1"][2]})
         after = reader.latestOffset(start, ReadMaxRows(30))
         assert sorted(after) == ["0", "2"]
         assert assignments.current().ownerships[1].owner == "other"
         lease.end()
 
 
-def test_a_log_that_ends_before_what_the_tables_have_is_an_error(reader: SliceReader) -> None:
+def test_a_log_that_ends_before_what_was_read_of_it_is_an_error(reader: SliceReader) -> None:
     start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
     ahead = {name: [epoch, begin, 10**6] for name, (epoch, begin, _) in start.items()}
-    with pytest.raises(SequenceGapError, match="but the tables have it up to 1000000"):
+    with pytest.raises(SequenceGapError, match="but was read up to 1000000"):
         reader.latestOffset(ahead, ReadMaxRows(30))
+
+
+# -- a log that is not the one that was read
+
+
+def successor(reader: SliceReader) -> SliceReader:
+    """A query of the same node that starts anew."""
+    return SliceReader({"state": str(reader._state), "node": "reader", "partitions": "2"})
+
+
+def mark_of(reader: SliceReader, offset: Offset, slice_: int) -> Mark:
+    """Of the message at the end of the slice's range."""
+    last = {**offset, str(slice_): [offset[str(slice_)][0], offset[str(slice_)][1], offset[str(slice_)][2] - 1]}
+    (batch,) = [batch for part in reader.partitions(last, offset) for batch in reader.read(part)]
+    return mark_at(batch, batch.num_rows - 1)
+
+
+def test_a_message_that_is_still_there_proves_the_log(reader: SliceReader, here: Installation) -> None:
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    committed(reader, end, {2: 10}, {2: mark_of(reader, end, 2)})
+    again = successor(reader)
+    assert again.latestOffset({}, ReadMaxRows(30))["2"][1:] == [10, 20]
+    again.stop()
+    with ControlBus(here) as bus:
+        assert bus.get(GAPS) is None
+
+
+def test_a_log_that_was_set_back_is_read_anew_and_named(reader: SliceReader, here: Installation) -> None:
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    committed(reader, end, {2: 10}, {2: Mark(1_000_000, 5)})  # another message than the log has there
+    again = successor(reader)
+    offset = again.latestOffset({}, ReadAllAvailable())
+    assert [incarnation_of(place) for place in offset["2"][1:]] == [1, 1]
+    assert [sequence_of(place) for place in offset["2"][1:]] == [0, ROWS + 1]
+    (part,) = [part for part in again.partitions({}, {"2": offset["2"]}) if part.ranges]
+    rows = pa.Table.from_batches(list(again.read(part)))
+    assert (rows.num_rows, rows["offset"][0].as_py()) == (ROWS + 1, position(1, 1))
+    again.stop()
+    with ControlBus(here) as bus:
+        (gap,) = bus.get(GAPS).open
+        assert (gap.slice, gap.kind, gap.expected_sequence, gap.found_last) == (2, "different", 10, ROWS + 1)
+        bus.delete(GAPS)
+
+
+def test_a_log_that_is_shorter_for_good_is_read_from_its_first_message(
+    reader: SliceReader, here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "SHORTER_S_MAX", 0.1)
+    monkeypatch.setattr(planner, "SHORTER_POLL_S", 0.02)
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    committed(reader, end, {1: 10**6}, {1: Mark(1_000_000, 5)})
+    again = successor(reader)
+    assert sequence_of(again.latestOffset({}, ReadAllAvailable())["1"][1]) == 0
+    again.stop()
+    with ControlBus(here) as bus:
+        assert [(gap.slice, gap.kind) for gap in bus.get(GAPS).open] == [(1, "shorter")]
+        bus.delete(GAPS)
+
+
+def test_a_fresh_bus_takes_its_epochs_above_those_of_the_tables(reader: SliceReader, here: Installation) -> None:
+    tables = Tables(reader._state / "tables")
+    tables.claim({0: 700, 1: 700, 2: 700})
+    tables.rejected.claim({1: 900})
+    held: Offset = {}
+    for _ in range(3):
+        held = reader.latestOffset(held, ReadMaxRows(30))
+    assert {name: at[0] for name, at in held.items()} == {"0": 701, "1": 901, "2": 701}
+    with ControlBus(here) as bus:
+        assert [hold.epoch for hold in bus.assignments.current().ownerships] == [701, 901, 701]

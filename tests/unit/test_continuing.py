@@ -77,3 +77,17 @@ def test_a_gap_is_noted_once_and_closed_by_slice() -> None:
     for number in range(1000):
         gaps = gaps.with_(gap(number, 1))
     assert len(gaps.open) == 256
+
+
+@pytest.mark.parametrize(
+    ("log", "found", "words"),
+    [
+        (Span(3, 5), None, ["Slice 3", "up to 10", "1970-01-01 00:00:10 UTC", "ends at 5", "read anew from 3"]),
+        (Span(3, 13), OTHER, ["another message there (stored 1970-01-01 00:00:20 UTC)", "ends at 13"]),
+        (Span(14, 20), None, ["begins at 14", "3 messages between were deleted"]),
+    ],
+)
+def test_a_gap_names_slice_expected_and_found(log: Span, found: Mark | None, words: list[str]) -> None:
+    gap = judged(10, log, found).gap
+    assert gap is not None
+    assert [word for word in words if word not in gap.sentence] == []

@@ -1,11 +1,12 @@
 """What a node says of itself, from reports as Spark 4.3 writes them."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
-from tidegate.model.progress import NodeProgress, RowsAtLimit
+from tidegate.model.progress import BATCHES_SAID, NodeProgress, RowsAtLimit
 from tidegate.pipeline.progress import ProgressBoard
 
 
@@ -139,3 +140,32 @@ def test_an_alarm_stands_until_the_one_who_raised_it_ends_it() -> None:
     assert progress(board).alarm == "The job's document is damaged.", "an alarm that ends is news"
     board.alarm("retention", None)
     assert progress(board).alarm is None
+
+
+def test_batches_with_rows_are_told_with_their_end_and_whether_they_were_at_the_limit() -> None:
+    board = ProgressBoard("node-1")
+    for batch, one in enumerate([(200, 500), (0, 3), (900, 1500)]):
+        board.progressed(report(batch, rows=one[0], ms=one[1]))
+    first, second = progress(board).batches
+    assert (first.rows, first.seconds, first.at_limit) == (200, 0.5, False)
+    assert (second.rows, second.seconds, second.at_limit) == (900, 1.5, True)
+    began = datetime(2026, 11, 16, 5, 17, 0, 500_000, tzinfo=UTC)
+    assert first.at_s == pytest.approx(began.timestamp() + 0.5)
+
+
+@pytest.mark.parametrize("timestamp", [None, "", "yesterday", 7])
+def test_a_batch_of_which_spark_does_not_say_when_it_was_is_not_told(timestamp: Any) -> None:
+    board = ProgressBoard("node-1")
+    board.progressed(report() | {"timestamp": timestamp})
+    assert progress(board).batches == ()
+
+
+def test_what_a_node_says_of_its_batches_stays_small() -> None:
+    board = ProgressBoard("node-1")
+    for batch in range(3 * BATCHES_SAID):
+        board.progressed(report(batch % 60, rows=399_999, ms=12_345))
+    said = progress(board)
+    assert len(said.batches) == BATCHES_SAID
+    bare = msgspec.structs.replace(said, batches=())
+    assert len(msgspec.json.encode(said)) - len(msgspec.json.encode(bare)) <= 2_000
+    assert msgspec.json.decode(msgspec.json.encode(said), type=NodeProgress) == said

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.model.decisions import Mode
-from tidegate.model.view import Sample, is_ageing, seconds, state_of
+from tidegate.model.view import Sample, duration, is_ageing, seconds, state_of
 
 
 def sample(at_s: float, age_s: float, *, interval_s: float = 0.0) -> Sample:
@@ -66,3 +66,11 @@ def test_ageing_is_said_only_where_it_matters(ages_s: list[float], ageing: bool)
 )
 def test_seconds_have_two_digits_and_a_unit(value: float, text: str) -> None:
     assert seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0 s"), (119.0, "119 s"), (120.0, "2 min"), (3_600.0, "60 min"), (7_300.0, "2 h"), (1e6, "12 days")],
+)
+def test_long_times_are_told_in_a_unit_that_fits(value: float, text: str) -> None:
+    assert duration(value) == text

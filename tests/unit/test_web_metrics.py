@@ -5,7 +5,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.model.decisions import Mode
 from tidegate.model.ledger import CompletenessState, HourSums, LedgerCounts
-from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState
+from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState, SliceState
+from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
 from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.metrics import exposition
 
@@ -175,3 +176,48 @@ def test_frozen_is_not_acting() -> None:
 def test_every_metric_says_what_it_is() -> None:
     families = list(text_string_to_metric_families(exposition(VIEW, 100.0).decode()))
     assert all(family.documentation.endswith(".") and family.type in ("gauge", "counter") for family in families)
+
+
+SAID = TablesState(
+    maintainer="m1",
+    at_s=90.0,
+    tables={"readings": TableHealth(active_files=7, log_entries=40, bytes=9000, rows=500, dates=2)},
+    runs=(
+        MaintenanceRun(table="readings", at_s=40.0, seconds=3.0, problem="full"),
+        MaintenanceRun(table="readings", at_s=60.0, seconds=2.5),
+        MaintenanceRun(table="means", at_s=50.0, seconds=1.0, problem="full"),
+    ),
+    next_s=130.0,
+    alarms=("many files",),
+)
+
+
+def test_tables_slices_and_refused_readings_are_there_too() -> None:
+    node = NodeState(name="n1", alive=True, slices=(0,), rows=1, rejects={"too old": 4})
+    slices = (SliceState(number=0, waiting=30, age_s=1.5), SliceState(number=1), SliceState(number=2, waiting=5))
+    chain = ChainStates(nodes=(node,), slices=slices, tables=SAID)
+    shown = scraped(msgspec.structs.replace(VIEW, samples=(), chain=chain, alarms=()), now_s=100.0)
+    found = {
+        key: value
+        for key, value in shown.items()
+        if key[0].startswith(("tidegate_slice", "tidegate_table", "tidegate_maint")) or "rejected" in key[0]
+    }
+    assert found == {
+        ("tidegate_node_rejected_total", ("n1", "too old")): 4,
+        ("tidegate_slice_waiting", ("0",)): 30,
+        ("tidegate_slice_waiting", ("2",)): 5,
+        ("tidegate_slice_age_seconds", ("0",)): 1.5,
+        ("tidegate_table_active_files", ("readings",)): 7,
+        ("tidegate_table_log_entries", ("readings",)): 40,
+        ("tidegate_table_bytes", ("readings",)): 9000,
+        ("tidegate_table_rows", ("readings",)): 500,
+        ("tidegate_maintenance_last_timestamp_seconds", ("readings",)): 60,
+        ("tidegate_maintenance_last_timestamp_seconds", ("means",)): 50,
+        ("tidegate_maintenance_last_seconds", ("readings",)): 2.5,
+        ("tidegate_maintenance_last_seconds", ("means",)): 1,
+        ("tidegate_maintenance_last_failed", ("readings",)): 0,
+        ("tidegate_maintenance_last_failed", ("means",)): 1,
+        ("tidegate_maintenance_next_timestamp_seconds", ()): 130,
+        ("tidegate_maintainer_alarms", ()): 1,
+        ("tidegate_maintainer_silent_seconds", ()): 10,
+    }

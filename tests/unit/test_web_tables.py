@@ -11,7 +11,6 @@ from tidegate.web.components.stations import stations_html
 from tidegate.web.tabs.brokers.tables import brokers
 from tidegate.web.tabs.overview.chain import stations
 from tidegate.web.tabs.overview.tables import raw_values
-from tidegate.web.tabs.pipeline.tables import nodes
 from tidegate.web.values.ages import view_age_s
 from tidegate.web.values.publish_rates import PublishRates, RateWindow
 from tidegate.web.values.words import mode_word, number
@@ -123,15 +122,6 @@ def test_a_node_that_has_gone_is_named_and_its_rows_are_not_summed() -> None:
     *_, spark, stored = stations(view, NO_RATES)
     assert (spark.detail, spark.alarms) == ("1 of 2 nodes alive, 2 wanted", ("n2: does not answer",))
     assert stored.detail == "40 rows committed"
-
-
-def test_a_node_says_what_it_does_at_its_limit() -> None:
-    seen = NodeState(name="n1", alive=True, slices=(0,), rows=40, limit_rows=1500.0, limit_s=3.0)
-    reported = ChainStates(nodes=(seen, NodeState(name="n2", alive=True, slices=(), rows=0)))
-    assert [row[5] for row in nodes(msgspec.structs.replace(VIEW, chain=reported)).rows] == [
-        "500 msg/s",
-        "not seen yet",
-    ]
 
 
 def test_a_gateways_rate_is_the_difference_of_its_counter() -> None:

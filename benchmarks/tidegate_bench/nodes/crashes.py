@@ -33,7 +33,7 @@ SEED = 20
 RATE = 600
 SETTLE_S_MAX = 120.0
 LOAD_S_MAX = 180.0
-EPOCH_S = 1_760_000_000
+EPOCH_S = int(time.time())  # what is older than the identity horizon would be rejected
 
 
 def run(progress: Progress, out: Path | None) -> Report:

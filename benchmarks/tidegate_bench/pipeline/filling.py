@@ -18,13 +18,14 @@ from tidegate.report.progress import Progress
 ROW_BYTES = 256
 DEVICES_PER_SLICE = 100
 CHUNK_ROWS = 2_000
+START_S = int(time.time())  # what is older than the identity horizon would be rejected
 
 
 def payload(number: int) -> bytes:
     seq = number // DEVICES_PER_SLICE
     return b'{"boot":1,"seq":%d,"time":%d.%03d,"value":%d.%02d}' % (
         seq,
-        1_760_000_000 + seq,
+        START_S + seq,
         number % 1000,
         number % 80,
         number % 100,

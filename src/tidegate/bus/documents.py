@@ -4,8 +4,8 @@ A document is JSON. Nobody builds a key or parses a value by hand: what is put o
 through an entry of this catalogue. Documents that exist once per node, gateway or job stand under ``<key>.<name>``.
 
 Who writes and reads is said in terms of the parts: ``controller`` (``leader`` where only the leading one does),
-``gateway``, ``node``, ``maintainer`` (whoever looks after the tables), ``up`` (whoever starts the parts of a machine),
-``operator`` (a person, by a command or the dashboard) and ``job`` (somebody else's reader of the slices).
+``gateway``, ``node``, ``maintainer``, ``up`` (whoever starts the parts of a machine), ``operator`` (a person, by a
+command or the dashboard) and ``job`` (somebody else's reader of the slices).
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
 from tidegate.model.scaling import Scale
+from tidegate.model.tables import TablesState
 
 T = TypeVar("T")
 # What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep.
@@ -205,6 +206,22 @@ GATEWAYS = Document(
     per="gateway",
     leased=True,
 )
+MAINTAINER = Document(
+    "maintainer",
+    Holder,
+    "whose turn it is to work on the tables",
+    written_by=("maintainer", "operator"),
+    read_by=("maintainer", "operator"),
+    leased=True,
+    remedy="the tables are not looked after until it is gone: delete it, unless it runs out by itself within a minute",
+)
+TABLES = Document(
+    "tables",
+    TablesState,
+    "how the tables are, and what was done to them",
+    written_by=("maintainer",),
+    read_by=("controller", "operator"),
+)
 COMPLETENESS = Document(
     "completeness",
     CompletenessState,
@@ -235,6 +252,8 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     JOBS,
     GAPS,
     GATEWAYS,
+    MAINTAINER,
+    TABLES,
     COMPLETENESS,
     COMPLETENESS_LEASE,
 )

@@ -21,10 +21,13 @@ from tidegate.cli import (
     fleet,
     gateway,
     ledger,
+    maintainer,
     node,
     operate,
+    recover,
     reproduce,
     simulate,
+    table,
     up,
 )
 from tidegate.model.errors import TidegateError, UserError
@@ -48,14 +51,16 @@ app.command(name="demo")(demo.demo)
 app.command(name="gateway")(gateway.run)
 app.command(name="controller")(controller.run)
 app.command(name="node")(node.run)
+app.command(name="maintainer")(maintainer.run)
 app.command(name="fleet")(fleet.run)
 app.command(name="status")(operate.status)
 app.command(name="move")(operate.move)
-app.command(name="compact")(operate.compact)
+app.command(name="recover")(recover.recover)
 app.command(name="explain")(explain.explain)
 app.command(name="freeze")(explain.freeze)
 app.command(name="release")(explain.release)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(table.app, name="table")
 
 # The root of all mistakes in arguments, whichever copy of click typer is built on.
 _ArgumentsError = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

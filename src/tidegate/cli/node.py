@@ -1,16 +1,13 @@
 """``tidegate node``: one processing node, until stopped."""
 
-import os
 import signal
 import sys
-import threading
-import time
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from tidegate.cli.options import STATE, Config, State
+from tidegate.cli.parent import call_without_parent
 from tidegate.settings.tree import load, with_options
 
 
@@ -36,12 +33,5 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: node.stop())
     if ends_with_parent:
-        threading.Thread(target=_watch_parent, args=(os.getppid(), node.stop), daemon=True).start()
+        call_without_parent(node.stop)
     node.run()
-
-
-def _watch_parent(parent: int, stop: Callable[[], None]) -> None:
-    """A node that ``tidegate up`` started must not outlive it, however that ended."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    stop()

@@ -1,4 +1,4 @@
-"""Commands for a running installation: ``status`` looks, ``move`` acts, ``compact`` tidies the tables."""
+"""Commands for a running installation: ``status`` looks, ``move`` acts."""
 
 import json
 import time
@@ -132,20 +132,3 @@ def move(
                 )
             time.sleep(0.05)
     typer.echo(f"Slice {slice_} is on node {to} ({time.monotonic() - started:.1f} s).")
-
-
-def compact(state: State = STATE) -> None:
-    """Merge the tables' small files and remove files that no table knows and that are older than a week.
-
-    Nodes may go on writing meanwhile.
-
-    \b
-    Example:
-      tidegate compact
-    """
-    from tidegate.pipeline.tables.tables import Tables  # noqa: PLC0415 - slow to import
-
-    tables = Tables(Path(load_installation(state).tables))
-    for table in (tables.readings, tables.means, tables.rejected):
-        before, after, removed = table.compact()
-        typer.echo(f"{table.name}: {before} files are {after} now, {removed} orphans removed.")

@@ -15,17 +15,32 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import COMPLETENESS, GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, Document
+from tidegate.bus.documents import (
+    COMPLETENESS,
+    GAPS,
+    GATEWAYS,
+    OFFSETS,
+    PROGRESS,
+    ROUTES,
+    SCALE,
+    TABLES,
+    Document,
+)
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
+from tidegate.control.slicing.transfer import Assignment
+from tidegate.controller.slice_states import slice_states
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
+from tidegate.model.gaps import Gaps
 from tidegate.model.installation import Installation
 from tidegate.model.ledger import CompletenessState
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
 from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
+from tidegate.model.tables import SILENT_S, TablesState
+from tidegate.model.view import duration
 
 Value = TypeVar("Value")
 # A check that has said nothing for so long has ended; its steps take seconds.
@@ -39,6 +54,7 @@ class Sensors:
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
+        self._assignment = Assignment(())
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
@@ -69,7 +85,9 @@ class Sensors:
         elif log is None and gateways is not None:
             counted = _handed_over(gateways)
         gateways = last.gateways if gateways is None else gateways
+        self._alarms += self._tried(self._read_gaps, "Whether the log has gaps") or ()
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
+        tables = self._tried(self._read_tables, "How the tables are")
         if log is not None:
             self._tried(self._read_completeness, "Whether the tables have all that was acknowledged")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
@@ -79,6 +97,8 @@ class Sensors:
             gateways=gateways,
             brokers=brokers,
             nodes=nodes,
+            slices=slice_states(self._assignment, backlog, self._offsets) if log is not None else (),
+            tables=last.tables if tables is None else tables[0],
             starting=last.starting if wanted is None else max(0, wanted - sum(node.is_working for node in nodes)),
             alarms=tuple(self._alarms),
             routes=last.routes if routes is None else routes,
@@ -114,7 +134,8 @@ class Sensors:
             self._offsets_stored = self._read_offsets()
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
-        slices = bound_for(self._assignments.current(), alive)
+        self._assignment = self._assignments.current()
+        slices = bound_for(self._assignment, alive)
         found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
             found[name] = self._readable(PROGRESS, name) or NodeProgress(node=name, ready=False)
@@ -134,6 +155,10 @@ class Sensors:
             self._alarms.append(str(error))
             return {}
 
+    def _read_gaps(self) -> tuple[str, ...]:
+        gaps = self._bus.get(GAPS) or Gaps()
+        return tuple(f"{gap.sentence} See 'tidegate recover'." for gap in gaps.open)
+
     def _read_wanted(self) -> int:
         """How many processing nodes somebody asked for; 0 where nobody did."""
         scale = self._bus.get(SCALE)
@@ -151,6 +176,22 @@ class Sensors:
                 "No processing node has committed anything yet: all that is in the log counts as waiting."
             )
         self._alarms += [f"Node {node.name}: {node.problem}" for node in nodes if node.problem]
+
+    # -- tables
+
+    def _read_tables(self) -> tuple[TablesState | None]:
+        """What the maintainer says; that it has never said anything is an answer, too."""
+        said = self._bus.get(TABLES)
+        if said is not None:
+            silent_s = time.time() - said.at_s
+            if silent_s > SILENT_S:
+                self._alarms.append(
+                    f"No maintainer has said anything for {duration(silent_s)}: the tables' logs and files grow; "
+                    "see that 'tidegate up' runs."
+                )
+            else:
+                self._alarms += [f"Tables: {alarm}" for alarm in said.alarms]
+        return (said,)
 
     # -- queue and gateways
 
@@ -220,6 +261,9 @@ def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> 
         limit_s=progress.limit.seconds,
         ready=progress.ready,
         problem=progress.problem or progress.alarm,
+        batches=progress.batches,
+        rejects=progress.rejects,
+        rejected_devices=progress.rejected_devices,
     )
 
 

@@ -70,7 +70,9 @@ class Controller:
             mode=self._mode,
             samples=tuple(self._samples),
             decisions=self._decisions,
-            chain=ChainStates(gateways=seen.gateways, brokers=seen.brokers, nodes=seen.nodes)
+            chain=ChainStates(
+                gateways=seen.gateways, brokers=seen.brokers, nodes=seen.nodes, slices=seen.slices, tables=seen.tables
+            )
             if seen
             else ChainStates(),
             alarms=(*alarms, self._problem) if self._problem else alarms,

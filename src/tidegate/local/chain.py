@@ -123,13 +123,19 @@ class Chain:
             self._add(name, "controller", "--web-port", str(port))
         for name in self._names("node"):
             self._add(name, "node")
+        for name in self._maintainers:
+            self._add(name, "maintainer")
         self._started_s = time.time()
         for part in self.parts.values():
             part.start()
 
     @property
     def part_names(self) -> list[str]:
-        return ["gateway-1", *self._names("controller"), *self._names("node")]
+        return ["gateway-1", *self._names("controller"), *self._names("node"), *self._maintainers]
+
+    @property
+    def _maintainers(self) -> list[str]:
+        return ["maintainer-1"] if self._settings.maintenance.enabled else []
 
     def _names(self, kind: str) -> list[str]:
         return [f"{kind}-{number}" for number in range(1, self._counts[kind] + 1)]
@@ -167,6 +173,8 @@ class Chain:
                 return False
             # Holding a lease is not enough: the first batch, which starts the planner and the tables, takes seconds.
             return said is not None and said.at_s > self._started_s and said.ready
+        if name.startswith("maintainer-"):
+            return self.parts[name].is_running  # nobody waits for it
         if name.startswith("gateway-"):
             assert self.installation.gateway_mqtt is not None
             return answers(self.installation.gateway_mqtt)

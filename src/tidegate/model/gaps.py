@@ -1,5 +1,6 @@
 """A place where the brokers' log is not what the tables have read: set back, replaced, or deleted from."""
 
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -27,6 +28,26 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     found_last: int = 0
     found_stamp_s: float | None = None  # of the message at the expected sequence, where there is one
 
+    @property
+    def sentence(self) -> str:
+        """What was expected, what was found, and what that means."""
+        if self.kind == "deleted":
+            return (
+                f"Slice {self.slice}: the tables have it up to {self.expected_sequence}, but the log begins at "
+                f"{self.found_first}: {self.found_first - self.expected_sequence - 1} messages between were deleted "
+                "from it unread."
+            )
+        stored = "" if self.expected_stamp_s is None else f", stored {_utc(self.expected_stamp_s)}"
+        found = f"the log ends at {self.found_last}"
+        if self.kind == "different":
+            when = f" (stored {_utc(self.found_stamp_s)})" if self.found_stamp_s else ""
+            found = f"the log has another message there{when} and ends at {self.found_last}"
+        return (
+            f"Slice {self.slice}: the log was set back or replaced: the tables have it up to {self.expected_sequence}"
+            f"{stored}, but {found}. It is read anew from {self.found_first}; what was acknowledged in between and is "
+            "in neither is lost."
+        )
+
 
 class Gaps(msgspec.Struct, frozen=True):
     """All open gaps, oldest first."""
@@ -41,3 +62,7 @@ class Gaps(msgspec.Struct, frozen=True):
 
     def without(self, slices: frozenset[int]) -> "Gaps":
         return Gaps(tuple(one for one in self.open if one.slice not in slices))
+
+
+def _utc(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -3,7 +3,9 @@
 import msgspec
 
 from tidegate.model.ledger import CompletenessState, LedgerCounts
+from tidegate.model.progress import Batch
 from tidegate.model.routes import Routes
+from tidegate.model.tables import TablesState
 
 
 class ClassState(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +79,25 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float = 0.0
     ready: bool = True  # it has finished a batch; before that it only warms up
     problem: str | None = None
+    batches: tuple[Batch, ...] = ()  # the newest ones, oldest first
+    rejects: dict[str, int] = {}  # readings that the side table has, by reason; counters
+    rejected_devices: tuple[tuple[str, str, int], ...] = ()  # those with most of them: device, reason, how many
 
     @property
     def is_working(self) -> bool:
         return self.alive and self.ready
+
+
+class SliceState(msgspec.Struct, frozen=True, kw_only=True):
+    """One slice: whose it is, and how far the tables have it. None is what nobody could say at that moment."""
+
+    number: int
+    owner: str | None = None
+    epoch: int = 0
+    taker: str | None = None  # of one that is on its way
+    stored: int | None = None  # messages that its log ever had; a counter
+    waiting: int | None = None  # of those, how many the tables lack
+    age_s: float | None = None  # of the oldest that waits; 0 where none does
 
 
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +124,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     gateways: tuple[GatewayState, ...] = ()
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
+    slices: tuple[SliceState, ...] = ()
+    tables: TablesState | None = None  # None where no maintainer has ever said how they are
     alarms: tuple[str, ...] = ()
     completeness: CompletenessState | None = None  # None where nobody checks
     routes: Routes | None = None  # that gateways follow; without brokers where nobody has said any, None if unknown

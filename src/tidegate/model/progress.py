@@ -4,6 +4,9 @@ from typing import Any
 
 import msgspec
 
+# Ten seconds of the quickest batches: who reads them looks more often than that. All of them are said each time.
+BATCHES_SAID = 40
+
 
 class SliceProgress(msgspec.Struct, frozen=True, kw_only=True):
     """One slice since the node took it: how far the tables have it, and what its rows cost."""
@@ -32,6 +35,15 @@ class RowsAtLimit(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class Batch(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One batch that had rows. An array on the wire: names would be the larger part of what is said many times."""
+
+    at_s: float  # when it ended (Unix time)
+    rows: int
+    seconds: float
+    at_limit: bool = False  # it shows what the node can do
+
+
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     """``query`` is Spark's own account of its last batch, in its words: for people, not for policies."""
 
@@ -49,3 +61,6 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     totals: WorkTotals = WorkTotals()
     limit: RowsAtLimit = RowsAtLimit()
     slices: dict[int, SliceProgress] = {}
+    batches: tuple[Batch, ...] = ()  # the newest ones, oldest first
+    rejects: dict[str, int] = {}  # readings that the side table has, by reason, since the node started
+    rejected_devices: tuple[tuple[str, str, int], ...] = ()  # those with most of them: device, reason, how many

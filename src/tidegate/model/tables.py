@@ -2,6 +2,9 @@
 
 import msgspec
 
+# A maintainer speaks several times within this, also while it works or has nothing to do.
+SILENT_S = 60.0
+
 
 class TableHealth(msgspec.Struct, frozen=True, kw_only=True):
     """One table as its newest version stands. ``bytes`` and ``rows`` are those of the active files."""

@@ -4,7 +4,8 @@ import msgspec
 
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.ledger import CompletenessState
-from tidegate.model.observations import BrokerState, GatewayState, NodeState
+from tidegate.model.observations import BrokerState, GatewayState, NodeState, SliceState
+from tidegate.model.tables import TablesState
 
 DECISIONS_SHOWN = 50  # of a view, the newest
 AGE_S_CAUTION = 2.0
@@ -37,6 +38,8 @@ class ChainStates(msgspec.Struct, frozen=True, kw_only=True):
     gateways: tuple[GatewayState, ...] = ()
     brokers: tuple[BrokerState, ...] = ()
     nodes: tuple[NodeState, ...] = ()
+    slices: tuple[SliceState, ...] = ()
+    tables: TablesState | None = None  # None where no maintainer has ever said how they are
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +72,14 @@ def seconds(value: float) -> str:
     if value < 0.1:
         return f"{value:.2f} s"
     return f"{value:.2g} s" if value < 9.95 else f"{value:,.0f} s"
+
+
+def duration(value_s: float) -> str:
+    """How long ago, or how long until, in the largest unit that has two of it: nobody counts 4,000 seconds."""
+    for unit_s, word in ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min")):
+        if value_s >= 2 * unit_s:
+            return f"{value_s / unit_s:,.0f} {word}"
+    return f"{value_s:.0f} s"
 
 
 def state_of(samples: tuple[Sample, ...], mode: Mode) -> StateSummary:

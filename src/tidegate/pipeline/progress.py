@@ -3,12 +3,15 @@
 import json
 import os
 import threading
+from collections import deque
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import msgspec
 import psutil
 
-from tidegate.model.progress import NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
+from tidegate.model.progress import BATCHES_SAID, Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -36,21 +39,24 @@ class LimitCounter:
         self._query: str | None = None
         self._rows_per_s: float | None = None
 
-    def add(self, progress: dict[str, Any], ends: Offsets, latest: Offsets) -> None:
+    def add(self, progress: dict[str, Any], ends: Offsets, latest: Offsets) -> bool:
+        """Whether the batch is one of them."""
         rows, seconds = progress.get("numInputRows", 0), progress.get("batchDuration", 0) / 1e3
         if not rows or not seconds:
-            return
+            return False
         before = self._rows_per_s if progress.get("runId") == self._query else None
         self._query, self._rows_per_s = progress.get("runId"), rows / seconds
         if before is None:
-            return
+            return False
         left = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
         # A batch that left something and was small nevertheless was cut short by a slice on its way, not by the limit.
-        if (left and rows >= FULL_SHARE * self._rows_max) or (
+        at_limit = (left and rows >= FULL_SHARE * self._rows_max) or (
             seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before
-        ):
+        )
+        if at_limit:
             self.rows += rows
             self.seconds += max(seconds, self._trigger_s)
+        return at_limit
 
 
 class ProgressBoard:
@@ -64,6 +70,7 @@ class ProgressBoard:
         self._reported: tuple[Any, ...] = ()
         self._totals = WorkTotals()
         self._limit = LimitCounter(trigger_s, rows_max)
+        self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
         self._problem: str | None = None
         self._alarms: dict[str, str] = {}  # by whose they are
@@ -104,7 +111,7 @@ class ProgressBoard:
         ends, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         with self._lock:
             self._reported = _identity(progress)
-            self._limit.add(progress, ends, latest)
+            self._batches += _batches(progress, at_limit=self._limit.add(progress, ends, latest))
             held = {int(name): at for name, at in ends.items()}
             self._slices = {
                 slice_: msgspec.structs.replace(
@@ -169,12 +176,22 @@ class ProgressBoard:
             totals=self._totals,
             limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
             slices=dict(self._slices),
+            batches=tuple(self._batches),
         )
 
 
 def _identity(progress: dict[str, Any]) -> tuple[Any, ...]:
     """Reports of an idle query bear the number of the batch that comes next; their times tell them apart."""
     return progress.get("runId"), progress.get("batchId"), progress.get("timestamp")
+
+
+def _batches(progress: dict[str, Any], *, at_limit: bool) -> tuple[Batch, ...]:
+    """The one batch that a report is about; none where it had no rows, or where Spark does not say when it was."""
+    rows, seconds = progress.get("numInputRows", 0), progress.get("batchDuration", 0) / 1e3
+    with suppress(TypeError, ValueError):
+        began_s = datetime.fromisoformat(progress.get("timestamp")).timestamp()  # type: ignore[arg-type]
+        return (Batch(at_s=round(began_s + seconds, 3), rows=rows, seconds=seconds, at_limit=at_limit),) if rows else ()
+    return ()
 
 
 def _offset(text: Any) -> Offsets:

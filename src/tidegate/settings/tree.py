@@ -23,6 +23,7 @@ from tidegate.controller.settings import ControllerSettings
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import UserError
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.settings import reading as documents
 from tidegate.web.settings import WebSettings
@@ -41,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     controller: ControllerSettings = msgspec.field(default_factory=ControllerSettings)
     web: WebSettings = msgspec.field(default_factory=WebSettings)
     node: NodeSettings = msgspec.field(default_factory=NodeSettings)
+    maintenance: MaintenanceSettings = msgspec.field(default_factory=MaintenanceSettings)
     classes: Annotated[tuple[DeviceClass, ...], msgspec.Meta(min_length=1, max_length=16)] = DEFAULT_CLASSES
 
     @property

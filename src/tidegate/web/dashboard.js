@@ -33,8 +33,30 @@ function tidegateTooltip(points) {
   box.append(row(tidegateClock(points[0].value[0] / 1000)));
   for (const point of points) {
     if (point.seriesName === "phase") continue;
-    const decision = point.seriesType === "scatter";
-    box.append(row(decision ? `▲ ${point.name}` : `${point.seriesName}: ${point.value[1].toLocaleString("en", { maximumSignificantDigits: 3 })}`));
+    const value = point.value[1].toLocaleString("en", { maximumSignificantDigits: 3 });
+    if (point.seriesType === "scatter") box.append(row(`▲ ${point.name}`));
+    else if (point.seriesType === "custom") box.append(row(tidegateBatchWords(point.value)));
+    else box.append(row(`${point.seriesName}: ${value}`));
   }
   return box;
+}
+
+// A batch: when it ended, its rows, when it began, whether it was at the limit.
+function tidegateBatchWords([ended, rows, began, atLimit]) {
+  const took = ((ended - began) / 1000).toLocaleString("en", { maximumSignificantDigits: 2 });
+  return `batch: ${rows.toLocaleString("en")} rows in ${took} s${atLimit ? ", at the limit" : ""}`;
+}
+
+// A bar as wide as the batch took; one at the limit is solid and has a cap over it, so that its colour is not alone.
+function tidegateBatch(params, api) {
+  const [end, top] = api.coord([api.value(0), api.value(1)]);
+  const [begin, bottom] = api.coord([api.value(2), 0]);
+  const width = Math.max(1.5, end - begin - 0.5);
+  const atLimit = api.value(3) === 1;
+  const fill = atLimit ? "var(--caution)" : "var(--tide)";
+  const left = Math.max(end - width, params.coordSys.x);
+  const shape = { x: left, y: top, width: Math.max(0, end - left), height: bottom - top };
+  const bar = { type: "rect", shape, style: { fill, opacity: atLimit ? 0.6 : 0.4 } };
+  const cap = { type: "rect", shape: { ...shape, y: top - 5, height: 2.5 }, style: { fill } };
+  return { type: "group", children: atLimit ? [bar, cap] : [bar] };
 }

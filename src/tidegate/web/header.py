@@ -9,6 +9,7 @@ from nicegui import events, ui
 from tidegate.model.decisions import SEND_RATE_MODES, Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.view import View, state_of
+from tidegate.web.components.stations import alarms_html
 from tidegate.web.values.words import MODE_SENTENCES, SEVERITY_WORDS, mode_word
 
 MODE_WORDS = {mode: mode.capitalize() for mode in SEND_RATE_MODES}
@@ -41,7 +42,7 @@ class PageHeader:
         self._mode = view.mode
         self._name.content = _name(view)
         self._state.content = _state(view)
-        self._alarms.content = "".join(f"<p class='alarm'>{escape(alarm)}</p>" for alarm in view.alarms)
+        self._alarms.content = alarms_html(view.alarms)
         word = mode_word(view.mode)
         self._word.content = f"<b>{escape(word)}</b> <span class='quiet'>{MODE_SENTENCES.get(word, '')}</span>"
         self._switch.value = view.mode.send_rate if view.mode.send_rate in SEND_RATE_MODES else None

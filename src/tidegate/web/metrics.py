@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tidegate.model.tables import TablesState
 from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.values.ages import view_age_s
 
@@ -41,6 +42,10 @@ class ViewCollector(Collector):
         yield from _of_classes(view.chain)
         yield from _of_brokers(view.chain)
         yield from _of_nodes(view.chain)
+        yield from _of_slices(view.chain)
+        if view.chain.tables is not None:
+            yield from _of_tables(view.chain.tables)
+            yield from _of_maintenance(view.chain.tables, self._now_s())
         yield from _of_ledger(view, self._now_s())
 
 
@@ -200,11 +205,62 @@ def _of_nodes(chain: ChainStates) -> Iterator[Metric]:
     rows = CounterMetricFamily(
         "tidegate_node_rows", "Rows the processing node committed since it started.", labels=["node"]
     )
+    rejected = CounterMetricFamily(
+        "tidegate_node_rejected", "Readings that the processing node refused, by reason.", labels=["node", "reason"]
+    )
     for node in chain.nodes:
         alive.add_metric([node.name], node.alive)
         slices.add_metric([node.name], len(node.slices))
         rows.add_metric([node.name], node.rows)
-    yield from _filled(alive, slices, rows)
+        _add_each(rejected, node.name, node.rejects)
+    yield from _filled(alive, slices, rows, rejected)
+
+
+def _of_slices(chain: ChainStates) -> Iterator[Metric]:
+    waiting = GaugeMetricFamily("tidegate_slice_waiting", "Messages that the tables lack.", labels=["slice"])
+    age = GaugeMetricFamily("tidegate_slice_age_seconds", "Age of the oldest of those.", labels=["slice"])
+    for one in chain.slices:
+        for family, value in ((waiting, one.waiting), (age, one.age_s)):
+            if value is not None:
+                family.add_metric([str(one.number)], value)
+    yield from _filled(waiting, age)
+
+
+def _of_tables(said: TablesState) -> Iterator[Metric]:
+    label = ["table"]
+    files = GaugeMetricFamily("tidegate_table_active_files", "Files of the table's newest version.", labels=label)
+    entries = GaugeMetricFamily("tidegate_table_log_entries", "Entries of the table's log.", labels=label)
+    size = GaugeMetricFamily("tidegate_table_bytes", "Size of the active files.", labels=label)
+    rows = GaugeMetricFamily("tidegate_table_rows", "Rows of the active files.", labels=label)
+    for name, one in said.tables.items():
+        files.add_metric([name], one.active_files)
+        entries.add_metric([name], one.log_entries)
+        size.add_metric([name], one.bytes)
+        rows.add_metric([name], one.rows)
+    yield from _filled(files, entries, size, rows)
+
+
+def _of_maintenance(said: TablesState, now_s: float) -> Iterator[Metric]:
+    """Of each table's last round: the maintainer tells only the newest, so there is nothing to count."""
+    label = ["table"]
+    begun = GaugeMetricFamily(
+        "tidegate_maintenance_last_timestamp_seconds", "When the table was maintained last (Unix time).", labels=label
+    )
+    took = GaugeMetricFamily("tidegate_maintenance_last_seconds", "How long that took.", labels=label)
+    failed = GaugeMetricFamily("tidegate_maintenance_last_failed", "1 where that met a problem.", labels=label)
+    for name, run in {run.table: run for run in said.runs}.items():
+        begun.add_metric([name], run.at_s)
+        took.add_metric([name], run.seconds)
+        failed.add_metric([name], run.problem is not None)
+    yield from _filled(begun, took, failed)
+    if said.next_s:
+        yield GaugeMetricFamily(
+            "tidegate_maintenance_next_timestamp_seconds", "When the next round begins (Unix time).", value=said.next_s
+        )
+    yield GaugeMetricFamily("tidegate_maintainer_alarms", "Alarms of the maintainer.", value=len(said.alarms))
+    yield GaugeMetricFamily(
+        "tidegate_maintainer_silent_seconds", "Since the maintainer said something.", value=max(0.0, now_s - said.at_s)
+    )
 
 
 def _of_ledger(view: View, now_s: float) -> Iterator[Metric]:

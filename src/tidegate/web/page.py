@@ -44,7 +44,12 @@ TABS = (
     Tab(name="Send rates", runs=lambda view: bool(view.samples), panel=lambda _: SendRatesPanel()),
     Tab(name="Gateways", runs=lambda view: bool(view.chain.gateways), panel=GatewaysPanel),
     Tab(name="Brokers", runs=lambda view: bool(view.chain.brokers), panel=lambda _: BrokersPanel()),
-    Tab(name="Pipeline", runs=lambda view: bool(view.chain.nodes), panel=lambda _: PipelinePanel()),
+    Tab(
+        name="Pipeline",
+        # How the tables are, and what waits, is to be seen above all when no node runs.
+        runs=lambda view: bool(view.chain.nodes or view.chain.slices or view.chain.tables),
+        panel=PipelinePanel,
+    ),
     Tab(name="Decisions", runs=lambda view: bool(view.decisions), panel=lambda _: DecisionsPanel()),
 )
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.brokers.nats.backlog import last_sequences
+from tidegate.brokers.nats.backlog import spans
 from tidegate.brokers.nats.ingest import open_for_traffic, slice_stream
 from tidegate.bus.jetstream import ask, ask_all
 from tidegate.bus.wire import Wire
@@ -37,7 +37,7 @@ class Log:
 
     def ends(self) -> dict[int, int]:
         """The last sequence of each slice."""
-        return last_sequences(self.wire, self._slices)
+        return {slice_: span.last for slice_, span in spans(self.wire, self._slices).items()}
 
     def count(self) -> int:
         return sum(self.ends().values())

@@ -40,13 +40,13 @@ def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: flo
         last = int(state["last_seq"])
         if done > last:
             alarms.append(
-                f"{slice_stream(number)} ends at {last}, but {done} is committed: the tables were filled from other "
-                "data than the brokers hold; start both from the same state directory."
+                f"{slice_stream(number)} ends at {last}, but {done} is committed: it was set back, or the tables "
+                "belong to other data; a processing node takes it up anew within seconds."
             )
         if last > done and int(state["first_seq"]) > done + 1:
             alarms.append(
                 f"{slice_stream(number)} begins at {state['first_seq']}, but only {done} is committed: what was "
-                "between is deleted; find out who purged the stream."
+                "between is deleted; a processing node goes on behind it, find out who purged the stream."
             )
         parts.append(
             SliceBacklog(

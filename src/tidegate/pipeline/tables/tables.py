@@ -227,15 +227,6 @@ class LogTable:
         ]
         return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
 
-    def compact(self) -> tuple[int, int, int]:
-        """Merge small files; number of files before and after, and of orphans removed. Writers are not disturbed."""
-        table = self.refresh()
-        before = len(table.file_uris())
-        table.optimize.compact()
-        table.create_checkpoint()
-        removed = table.vacuum(dry_run=False)
-        return before, len(table.file_uris()), len(removed)
-
 
 def _is_outdated(error: DeltaError) -> bool:
     """delta-rs has one class for all that can be wrong with a table; of a cleaned log it says this."""

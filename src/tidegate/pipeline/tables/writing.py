@@ -14,9 +14,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +27,7 @@ from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
 from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED, parse
@@ -275,31 +275,5 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    written = json.dumps(_statistics(rows))
+    written = json.dumps(statistics_of(rows))
     return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, written)
-
-
-def _statistics(rows: pa.Table) -> dict[str, Any]:
-    """What readers skip files by. Every column is counted: a column that is not would be taken for all null."""
-    lows, highs = {}, {}
-    for field_ in rows.schema:
-        if pa.types.is_integer(field_.type) or pa.types.is_floating(field_.type) or pa.types.is_string(field_.type):
-            bounds = pc.min_max(rows[field_.name])
-            lows[field_.name], highs[field_.name] = bounds["min"].as_py(), bounds["max"].as_py()
-        elif pa.types.is_timestamp(field_.type):
-            # The log keeps milliseconds: round outwards, so that no row falls outside its file's bounds.
-            bounds = pc.min_max(rows[field_.name].cast(pa.int64()))
-            low, high = bounds["min"].as_py(), bounds["max"].as_py()
-            lows[field_.name] = None if low is None else _iso(low // 1000)
-            highs[field_.name] = None if high is None else _iso(-(-high // 1000))
-    return {
-        "numRecords": rows.num_rows,
-        "minValues": {name: value for name, value in lows.items() if value is not None},
-        "maxValues": {name: value for name, value in highs.items() if value is not None},
-        "nullCount": {name: rows[name].null_count for name in rows.column_names},
-    }
-
-
-def _iso(milliseconds: int) -> str:
-    stamp = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    return f"{stamp:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"

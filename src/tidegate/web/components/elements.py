@@ -43,11 +43,16 @@ class Chart:
     """Drawn anew without flicker. ``says`` names it to screen readers; the same values stand in a table near it."""
 
     def __init__(self, height_px: int, says: str) -> None:
+        self._height_px = height_px
         # SVG, because its colours may be the style sheet's and so follow light and dark.
         self._element = ui.echart({"series": []}, renderer="svg").classes("chart").style(f"height: {height_px}px")
         self._element.props(f'role=img aria-label="{says}"')
 
-    def draw(self, options: ChartOptions) -> None:
+    def draw(self, options: ChartOptions, height_px: int | None = None) -> None:
+        """A height is given where it changes with what is drawn."""
+        if height_px is not None and height_px != self._height_px:
+            self._height_px = height_px
+            self._element.style(f"height: {height_px}px")
         self._element.options.clear()
         self._element.options.update(options)
         self._element.update()

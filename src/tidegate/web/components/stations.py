@@ -18,6 +18,10 @@ def stations_html(shown: Sequence[Station], kind: str = "chain") -> str:
     return f"<ol class='{kind}'>{''.join(map(_station_html, shown))}</ol>"
 
 
+def alarms_html(alarms: Sequence[str]) -> str:
+    return "".join(f"<p class='alarm'>{escape(alarm)}</p>" for alarm in alarms)
+
+
 def _station_html(station: Station) -> str:
     parts = (("name", station.name), ("value", station.value), ("detail", station.detail))
     lines = [*parts, *(("alarm", alarm) for alarm in station.alarms)]

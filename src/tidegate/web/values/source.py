@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tidegate.model.decisions import Mode
 from tidegate.model.view import Sample, View
 from tidegate.web.values.gateway_history import GatewayHistory
+from tidegate.web.values.node_history import NodeHistory
 
 _SCOPE_KEY = "tidegate.source"
 
@@ -36,6 +37,7 @@ class Source:
         self._remembered: tuple[Sample, ...] = ()
         self._start_s: float | None = None
         self.gateways = GatewayHistory()
+        self.nodes = NodeHistory()
 
     def view(self) -> View:
         view = self._view()
@@ -43,6 +45,8 @@ class Source:
         if self._start_s is None and view.samples:
             self._start_s = view.samples[0].at_s
         self.gateways.follow(view.chain.gateways)
+        if view.now is not None:
+            self.nodes.follow(view.chain, view.now.at_s)
         return view
 
     def past(self) -> tuple[Sample, ...]:

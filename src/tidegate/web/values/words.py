@@ -34,6 +34,14 @@ def rate(value: float | None) -> str:
     return "not known yet" if value is None else f"{number(value)} msg/s"
 
 
+def bytes_of(size: int) -> str:
+    """In the largest unit of which there is one."""
+    for place, unit in enumerate(("TiB", "GiB", "MiB", "KiB")):
+        if size >= (one := 1024 ** (4 - place)):
+            return f"{number(size / one)} {unit}"
+    return f"{size} bytes"
+
+
 def shortened(name: str, letters_max: int) -> str:
     """Names are chosen elsewhere and may be very long."""
     return name if len(name) <= letters_max else name[: letters_max - 1] + "…"

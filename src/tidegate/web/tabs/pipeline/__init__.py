@@ -1,1 +1,1 @@
-"""The tab about the pipeline: its processing nodes, their slices, and what they can take."""
+"""The tab about the pipeline: its nodes, their batches and slices, what they can take, and the tables' health."""

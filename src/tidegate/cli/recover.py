@@ -1,0 +1,58 @@
+"""``tidegate recover``: what a log that was set back or deleted from has cost, and closing that by a person's word."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import GAPS
+from tidegate.bus.installation import load_installation
+from tidegate.cli.options import STATE, AsJson, State
+from tidegate.model.errors import UserError
+from tidegate.model.gaps import Gaps
+
+
+def recover(
+    state: State = STATE,
+    close: Annotated[
+        list[int] | None, typer.Option(help="Close the gaps of this slice: they have been looked at. Repeatable.")
+    ] = None,
+    close_all: Annotated[bool, typer.Option("--close-all", help="Close every gap.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show where the brokers' log is not what the tables have read; close what has been looked at.
+
+    Reading has gone on by itself: nothing that was acknowledged since is skipped. A gap stays open, and raises an
+    alarm, until a person closes it. Exit status 1 while gaps are open.
+
+    \b
+    Examples:
+      tidegate recover
+      tidegate recover --close 3
+      tidegate recover --close-all
+    """
+    with Bus(load_installation(state).control_urls) as bus:
+        gaps = bus.get(GAPS) or Gaps()
+        closed = frozenset(gap.slice for gap in gaps.open) if close_all else frozenset(close or ())
+        unknown = closed - {gap.slice for gap in gaps.open}
+        if unknown:
+            raise UserError(f"Slice {min(unknown)} has no open gap: 'tidegate recover' lists the slices that have one.")
+        if closed:
+            gaps = bus.change(GAPS, lambda before: (before or Gaps()).without(closed)) or Gaps()
+    if as_json:
+        typer.echo(msgspec.json.encode({"open": gaps.open, "closed_slices": sorted(closed)}).decode())
+    else:
+        _say(gaps, closed)
+    raise typer.Exit(1 if gaps.open else 0)
+
+
+def _say(gaps: Gaps, closed: frozenset[int]) -> None:
+    if closed:
+        typer.echo(f"Closed: slice {', '.join(map(str, sorted(closed)))}.")
+    for gap in gaps.open:
+        typer.echo(gap.sentence)
+    if gaps.open:
+        typer.echo("Close what you have looked at with 'tidegate recover --close SLICE'.")
+    else:
+        typer.echo("No gap is open: every slice's log is the one that the tables have read.")

@@ -1,0 +1,165 @@
+"""All that maintenance does to one table, step by step."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from tidegate.model.errors import TidegateError
+from tidegate.model.tables import MaintenanceRun, TableHealth
+from tidegate.pipeline.maintenance import log, vacuum
+from tidegate.pipeline.maintenance.keys import KEYS
+from tidegate.pipeline.maintenance.merging import merge, open_sources
+from tidegate.pipeline.maintenance.pacing import Pace
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, expired, next_merge, rows_per_file
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
+from tidegate.pipeline.maintenance.table import MaintainedTable
+
+MIB = 1 << 20
+RESERVE_BYTES = 512 * MIB  # of the disk: what the brokers keep back as well
+
+
+@dataclass
+class Done:
+    """What has been done to a table so far."""
+
+    files_merged: int = 0
+    files_written: int = 0
+    files_removed: int = 0
+    log_entries_removed: int = 0
+    dates_dropped: int = 0
+
+    def run(self, table: str, at_s: float, seconds: float, problem: str | None) -> MaintenanceRun:
+        return MaintenanceRun(table=table, at_s=at_s, seconds=seconds, problem=problem, **vars(self))
+
+
+@dataclass
+class Care:
+    """One table, its settings, and what was done. Every method does its part completely, resting on the way."""
+
+    table: MaintainedTable
+    settings: MaintenanceSettings
+    pace: Pace
+    fsync: bool = False
+    done: Done = field(default_factory=Done)
+    now: Callable[[], float] = time.time
+
+    @property
+    def today(self) -> date:
+        return datetime.fromtimestamp(self.now(), UTC).date()
+
+    @property
+    def limits(self) -> Limits:
+        settings = self.settings
+        return Limits(settings.file_mib_min * MIB, settings.file_mib_max * MIB, settings.merge_files_min)
+
+    def health(self) -> TableHealth:
+        files = self.table.files()
+        dates = {file.date for file in files}
+        return TableHealth(
+            active_files=len(files),
+            log_entries=len(log.listing(self.table.log).entries),
+            bytes=sum(file.size for file in files),
+            rows=sum(file.rows for file in files),
+            dates=len(dates),
+            oldest_date=str(min(dates)) if dates else None,
+        )
+
+    # -- the log
+
+    def shorten_log(self) -> None:
+        """First of all: with a log that is too long everything else is slow."""
+        settings, found = self.settings, log.listing(self.table.log)
+        shutil.rmtree(self.table.path / log.STAGE, ignore_errors=True)
+        log.write_checkpoints(found, lambda: self.table.refresh().create_checkpoint(), self.pace.rest)
+        now_s = log.file_clock_s(self.table.path)
+        found = log.listing(self.table.log)
+        self.done.log_entries_removed += log.clean(
+            found, now_s, settings.log_retention_s, settings.log_entries_max, self.pace.rest
+        )
+        log.remove_leftovers(found, now_s)
+        self.table.ensure(
+            {
+                "delta.logRetentionDuration": f"interval {settings.log_retention_s} seconds",
+                "delta.deletedFileRetentionDuration": f"interval {settings.vacuum_after_h} hours",
+                "delta.appendOnly": "false",
+            }
+        )
+        self.pace.rest()
+
+    # -- files
+
+    def planned(self) -> tuple[DataFile, ...]:
+        return next_merge(self.table.files(), self.now(), self.today, self.limits)
+
+    def compact(self) -> bool:
+        """One merge; whether there was one to do."""
+        files = self.planned()
+        if not files:
+            return False
+        _check_room(self.table.path, sum(file.size for file in files))
+        key, memory = KEYS[self.table.name], self.settings.memory_mib * MIB
+        sources = open_sources(self.table.path, files, key, memory // 2)
+        merged = [source.file for source in sources]
+        try:
+            adds = merge(
+                self.table.path,
+                sources,
+                schema=self.table.schema,
+                key=key,
+                memory=memory // 2,
+                rows_per_file=rows_per_file(merged, self.limits),
+                fsync=self.fsync,
+                rest=self.pace.rest,
+            )
+        finally:
+            for source in sources:
+                source.reader.close()
+        try:
+            self.table.replace(merged, adds, what="compaction")
+        except BaseException:
+            self._discard([self.table.path / add.path for add in adds])
+            raise
+        self.done.files_merged += len(merged)
+        self.done.files_written += len(adds)
+        self.pace.rest()
+        return True
+
+    def _discard(self, paths: list[Path]) -> None:
+        """Of a commit that failed, unless the table has the files after all."""
+        active = {file.path for file in self.table.files()}
+        for path in paths:
+            if str(path.relative_to(self.table.path)) not in active:
+                path.unlink(missing_ok=True)
+
+    # -- days
+
+    def to_drop(self) -> tuple[DataFile, ...]:
+        return expired(self.table.files(), self.today, self.settings.days[self.table.name])
+
+    def retain(self) -> None:
+        """Drop the days that are no longer kept; their files stay for as long as a reader may need them."""
+        files = self.to_drop()
+        if files:
+            self.table.replace(files, [], what="retention", data_change=True)
+            self.done.dates_dropped += len({file.date for file in files})
+            self.pace.rest()
+
+    def vacuum(self) -> None:
+        paths = vacuum.removable(self.table, self.settings.vacuum_after_h)
+        self.done.files_removed += vacuum.remove(self.table, paths, self.pace.rest)
+        vacuum.remove_empty_days(self.table, self.today)
+        self.pace.rest()
+
+
+def _check_room(path: Path, needed: int) -> None:
+    """A merge needs the room of its files once more, until they are vacuumed."""
+    disk = os.statvfs(path)
+    if disk.f_bavail * disk.f_frsize < needed + RESERVE_BYTES:
+        raise TidegateError(
+            f"The disk of {path} has no room to merge {needed / MIB:.0f} MiB of files: free some space, or let "
+            "[maintenance] keep fewer days."
+        )

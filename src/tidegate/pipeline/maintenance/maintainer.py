@@ -1,0 +1,196 @@
+"""The maintainer: looks after all tables in rounds, and says on the control bus how they are.
+
+One thread does all of it. Between two steps it renews its turn and speaks, so both stop when the work hangs.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import TABLES
+from tidegate.bus.installation import load_installation
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, FencedError, TidegateError, UserError
+from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
+from tidegate.pipeline.maintenance.care import Care
+from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, Stopped
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
+from tidegate.pipeline.maintenance.table import MaintainedTable
+from tidegate.pipeline.maintenance.turn import Turn
+from tidegate.pipeline.tables.tables import SCHEMAS
+
+Say = Callable[[str], None]
+SPEAK_S = 2.0
+LOOK_S = 0.5
+TABLE_S_MAX = 60.0  # then the next table has its turn
+RUNS_KEPT = 30
+_NICE = 10
+_BUS = "bus"
+
+
+class Maintainer:
+    """``run`` blocks until ``stop`` is called from a signal handler or another thread."""
+
+    def __init__(
+        self, state: Path, settings: MaintenanceSettings, say: Say, *, fsync: bool, identity_horizon_days: int
+    ) -> None:
+        if not settings.enabled:
+            raise UserError("[maintenance] enabled is false: set it to true, or do not start a maintainer.")
+        check_retention(settings, identity_horizon_days)
+        installation = load_installation(state)
+        self._settings, self._say, self._fsync = settings, say, fsync
+        self._stopping = threading.Event()
+        self._bus = Bus(installation.control_urls, name=settings.name)
+        self._turn = Turn(self._bus, settings.name, settings.lease_s)
+        self._pace = Pace(settings.share, self._between, self._stopping.wait)
+        self._clock = SteadyClock()
+        directory = Path(installation.tables)
+        self._tables = [MaintainedTable(directory, name, fsync=fsync) for name in SCHEMAS]
+        self._health: dict[str, TableHealth] = {}
+        self._runs: deque[MaintenanceRun] = deque(maxlen=RUNS_KEPT)
+        self._alarms: dict[str, str] = {}  # by what they are about
+        self._running: str | None = None
+        self._due_s = time.monotonic()
+        self._vacuum_due_s: dict[str, float] = {}
+        self._spoken_s = 0.0
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def run(self) -> None:
+        os.nice(_NICE)
+        self._say(f"Maintainer {self._settings.name} is ready.")
+        try:
+            while not self._stopping.is_set():
+                if time.monotonic() >= self._due_s and self._take_turn():
+                    with suppress(Stopped):
+                        self._round()
+                    self._running = None
+                    self._turn.end()
+                self._speak()
+                self._stopping.wait(LOOK_S)
+        finally:
+            self._bus.close()
+
+    # -- between the steps
+
+    def _take_turn(self) -> bool:
+        try:
+            return self._turn.take()
+        except (BrokerUnavailableError, DamagedDocumentError) as error:
+            self._alarm(_BUS, str(error))
+            return False
+
+    def _between(self) -> None:
+        if self._stopping.is_set():
+            raise Stopped
+        try:
+            self._turn.keep()
+        except FencedError as error:
+            self._say(str(error))
+            raise Stopped from None
+        self._speak()
+
+    def _speak(self) -> None:
+        now_s = time.monotonic()
+        self._clock.steady_for(0)
+        if now_s - self._spoken_s < SPEAK_S:
+            return
+        self._spoken_s = now_s
+        try:
+            self._bus.put(TABLES, self._state(now_s))
+        except BrokerUnavailableError as error:
+            self._alarm(_BUS, str(error))
+        else:
+            self._alarm(_BUS, None)
+
+    def _state(self, now_s: float) -> TablesState:
+        return TablesState(
+            maintainer=self._settings.name,
+            at_s=time.time(),
+            tables=dict(self._health),
+            runs=tuple(self._runs),
+            running=self._running,
+            next_s=time.time() + max(0.0, self._due_s - now_s),
+            alarms=tuple(self._alarms.values()),
+        )
+
+    def _alarm(self, about: str, sentence: str | None) -> None:
+        if sentence is None:
+            self._alarms.pop(about, None)
+            return
+        if self._alarms.get(about) != sentence:
+            self._say(f"ALARM: {sentence}")
+        self._alarms[about] = sentence
+
+    # -- a round
+
+    def _round(self) -> None:
+        """Every table that is there; a problem with one does not keep the others waiting."""
+        self._due_s = time.monotonic() + self._settings.every_s
+        for table in self._tables:
+            if table.exists:
+                self._running = table.name
+                self._tend(table)
+
+    def _tend(self, table: MaintainedTable) -> None:
+        care, at_s, started_s = Care(table, self._settings, self._pace, self._fsync), time.time(), time.monotonic()
+        problem = None
+        self._pace.begin()
+        table.begin()
+        try:
+            self._work(care, started_s)
+        except FencedError as error:
+            problem = str(error)
+            self._say(problem)  # no alarm: whoever has the table now looks after it
+        except (TidegateError, DeltaError, OSError, pa.ArrowException) as error:
+            problem = f"The table {table.name} could not be looked after: {_first_line(error)}"
+        self._alarm(table.name, problem)
+        self._runs.append(care.done.run(table.name, at_s, round(time.monotonic() - started_s, 3), problem))
+
+    def _work(self, care: Care, started_s: float) -> None:
+        name = care.table.name
+        care.shorten_log()
+        trusted = self._clock.steady_for(self._settings.vacuum_after_h * 3_600)
+        if trusted:
+            care.retain()
+        self._note(care)
+        while care.compact():
+            self._note(care)
+            if time.monotonic() - started_s > TABLE_S_MAX:
+                self._due_s = time.monotonic()  # there is more to do: the next round begins at once
+                break
+        if trusted and time.monotonic() >= self._vacuum_due_s.get(name, 0.0):
+            care.vacuum()
+            self._vacuum_due_s[name] = time.monotonic() + self._settings.vacuum_every_s
+        self._note(care)
+
+    def _note(self, care: Care) -> None:
+        """How the table is now, and whether that is too much for rests."""
+        name, health, settings = care.table.name, care.health(), self._settings
+        self._health[name] = health
+        excess = [
+            f"{found:,} {what} where [maintenance] {setting} allows {most:,}"
+            for found, what, setting, most in (
+                (health.active_files, "active files", "active_files_max", settings.active_files_max),
+                (health.log_entries, "log entries", "log_entries_max", settings.log_entries_max),
+            )
+            if found > most
+        ]
+        self._pace.hurry = bool(excess)
+        told = (
+            f"The table {name} has {' and '.join(excess)}: commits get slower until the maintainer has caught up; if "
+        )
+        told += "that lasts, let nodes commit less often ([node] commit_ms), or keep fewer days."
+        self._alarm(f"{name} size", told if excess else None)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,0 +1,255 @@
+"""Several files of a day as few, sorted, cut where slices end; in a bounded memory.
+
+Rows are read range by range of their key (``keys.py``): of a file that was sorted before, only the groups that may
+hold such rows. A file that was not sorted is read whole for each range, so such files are merged first, as many as fit
+into memory in one range.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from tidegate.model.errors import TidegateError
+from tidegate.pipeline.maintenance.keys import NULL, Bound, Group, ranges, value, within
+from tidegate.pipeline.maintenance.planning import DataFile
+from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together
+from tidegate.pipeline.tables.tables import DATE
+
+# Small enough that a look-up of one device reads little, large enough that a file has few of them.
+GROUP_ROWS = 65_536
+_STRING_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input file and what its footer tells."""
+
+    file: DataFile
+    reader: pq.ParquetFile
+    groups: tuple[Group, ...]
+    is_sorted: bool
+
+    @property
+    def footprint(self) -> int:
+        """What must be in memory of it whatever range is read: a group, or all of it where rows have no order."""
+        sizes = [group.memory for group in self.groups]
+        return max(sizes, default=0) if self.is_sorted else sum(sizes)
+
+
+def open_sources(directory: Path, files: Sequence[DataFile], key: Sequence[str], memory: int) -> list[Source]:
+    """The files that can be merged within the memory: one at least, and unsorted ones before all others."""
+    sources: list[Source] = []
+    for file in files:
+        sources.append(_source(directory, file, key, len(sources)))
+    if not all(source.is_sorted for source in sources):
+        sources = [source for source in sources if not source.is_sorted]
+    fitting: list[Source] = []
+    taken = 0
+    for source in sources:
+        taken += source.footprint
+        if taken > memory and len(fitting) > 1:
+            break
+        fitting.append(source)
+    return fitting
+
+
+def _source(directory: Path, file: DataFile, key: Sequence[str], number: int) -> Source:
+    reader = pq.ParquetFile(directory / file.path)
+    footer = reader.metadata
+    places = {footer.schema.column(place).path: place for place in range(len(footer.schema))}
+    order = [pq.SortingColumn(places[name]) for name in key]
+    width = sum(_width(field) for field in reader.schema_arrow)
+    groups, is_sorted = [], True
+    for index in range(footer.num_row_groups):
+        group = footer.row_group(index)
+        is_sorted &= list(group.sorting_columns)[: len(key)] == order
+        low, high = _bounds(group, [places[name] for name in key])
+        groups.append(Group(number, index, low, high, max(group.total_byte_size, group.num_rows * width)))
+    return Source(file, reader, tuple(groups), is_sorted)
+
+
+def _width(field: pa.Field) -> int:
+    return _STRING_BYTES if not pa.types.is_primitive(field.type) else max(1, field.type.bit_width // 8)
+
+
+def _bounds(group: pq.RowGroupMetaData, columns: Sequence[int]) -> tuple[Bound, Bound]:
+    """The statistics of the leading columns, as far as all rows agree in those before."""
+    low: Bound = ()
+    for column in columns:
+        known = group.column(column).statistics
+        if known is None or not known.has_null_count or not (known.has_min_max or known.null_count == group.num_rows):
+            return low, low
+        least = value(known.min) if known.has_min_max else NULL
+        most = NULL if known.null_count else value(known.max)
+        if least != most:
+            return (*low, least), (*low, most)
+        low = (*low, least)
+    return low, low
+
+
+def merge(
+    directory: Path,
+    sources: Sequence[Source],
+    *,
+    schema: pa.Schema,
+    key: Sequence[str],
+    memory: int,
+    rows_per_file: tuple[int, int],
+    fsync: bool,
+    rest: Callable[[], None],
+) -> list[AddAction]:
+    """Write the sources' rows anew and return what to add to the table; on any error nothing stays behind."""
+    output = _Output(directory, sources[0].file, schema, key, rows_per_file, fsync=fsync)
+    try:
+        groups = [group for source in sources for group in source.groups]
+        for after, before in ranges(groups, memory):
+            output.add(_sorted(sources, key, schema, after, before))
+            rest()
+        adds = output.finish()
+        _check(sources, adds)
+    except BaseException:
+        output.discard()
+        raise
+    return adds
+
+
+def _sorted(
+    sources: Sequence[Source], key: Sequence[str], schema: pa.Schema, after: Bound, before: Bound | None
+) -> pa.Table:
+    parts = []
+    for source in sources:
+        for group in source.groups:
+            if group.may_hold(after, before):
+                rows = source.reader.read_row_group(group.number, use_threads=False)
+                parts.append(within(_as(rows, schema), key, after, before))
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    return rows.sort_by([(name, "ascending") for name in key])
+
+
+def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With the table's columns of today: a file that was written before a column existed has nulls there."""
+    if rows.schema.equals(schema):
+        return rows
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check(sources: Sequence[Source], adds: Sequence[AddAction]) -> None:
+    """Merging must neither lose a row nor double one; should it ever, the old files stay."""
+    before = sum(source.reader.metadata.num_rows for source in sources)
+    after = sum(json.loads(add.stats)["numRecords"] for add in adds)
+    if before != after:
+        raise TidegateError(
+            f"Merging {len(sources)} files made {after} rows of {before}, so they stay as they are: report this as a "
+            "fault of Tidegate, with the files.",
+            where=sources[0].file.path,
+            expected=before,
+            found=after,
+        )
+
+
+class _Output:
+    """Sorted rows in, files out: each ends with a slice once it is large enough."""
+
+    def __init__(
+        self,
+        directory: Path,
+        like: DataFile,
+        schema: pa.Schema,
+        key: Sequence[str],
+        rows_per_file: tuple[int, int],
+        *,
+        fsync: bool,
+    ) -> None:
+        self._directory, self._date, self._schema, self._fsync = directory, like.date, schema, fsync
+        self._order = [pq.SortingColumn(schema.get_field_index(name)) for name in key]
+        self._rows_min, self._rows_max = rows_per_file
+        self._pending: pa.Table = schema.empty_table()
+        self._slice: int | None = None  # of the last row that is in the file
+        self._name = ""
+        self._writer: pq.ParquetWriter | None = None
+        self._written: list[Statistics] = []
+        self._adds: list[AddAction] = []
+        self._made: list[Path] = []
+
+    def add(self, rows: pa.Table) -> None:
+        for slice_, part in _by_slice(rows):
+            if slice_ != self._slice and self._rows() >= self._rows_min:
+                self._end_file()
+            self._slice = slice_
+            self._take(part)
+
+    def _take(self, part: pa.Table) -> None:
+        while part.num_rows:
+            room = self._rows_max - self._rows()
+            self._pending = pa.concat_tables([self._pending, part.slice(0, room)])
+            part = part.slice(room)
+            self._write_groups()
+            if part.num_rows:
+                self._end_file()
+
+    def _rows(self) -> int:
+        return int(sum(part["numRecords"] for part in self._written) + self._pending.num_rows)
+
+    def _write_groups(self, *, all_of_it: bool = False) -> None:
+        while self._pending.num_rows >= GROUP_ROWS or (all_of_it and self._pending.num_rows):
+            group, self._pending = self._pending.slice(0, GROUP_ROWS), self._pending.slice(GROUP_ROWS)
+            if self._writer is None:
+                self._writer = self._open()
+            self._writer.write_table(group, row_group_size=GROUP_ROWS)
+            self._written.append(statistics_of(group))
+
+    def _open(self) -> pq.ParquetWriter:
+        self._name = f"{DATE}={self._date}/part-{uuid.uuid4()}.parquet"
+        path = self._directory / self._name
+        self._made.append(path)
+        return pq.ParquetWriter(
+            path, self._schema, compression="zstd", compression_level=1, sorting_columns=self._order
+        )
+
+    def _end_file(self) -> None:
+        self._write_groups(all_of_it=True)
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._writer = None
+        path = self._directory / self._name
+        if self._fsync:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        made_ms, statistics = int(time.time() * 1000), json.dumps(together(self._written))
+        self._adds.append(
+            AddAction(self._name, path.stat().st_size, {DATE: str(self._date)}, made_ms, False, statistics)
+        )
+        self._written = []
+
+    def finish(self) -> list[AddAction]:
+        self._end_file()
+        return self._adds
+
+    def discard(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        for path in self._made:
+            path.unlink(missing_ok=True)
+
+
+def _by_slice(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Sorted rows, slice by slice."""
+    runs = rows["slice"].combine_chunks().value_counts() if rows.num_rows else []
+    start = 0
+    for run in runs:
+        count = run["counts"].as_py()
+        yield run["values"].as_py(), rows.slice(start, count)
+        start += count
