@@ -114,6 +114,7 @@ PART_OF = {
     "gateway": "gateway",
     "pipeline": "node",
     "pipeline/completeness": "maintainer",
+    "pipeline/maintenance": "maintainer",
     "local": "up",
     "cli": "operator",
 }
