@@ -14,8 +14,8 @@ import pytest
 from support.bus import ControlBus
 from support.processes import TIDEGATE, said, tidegate
 from support.waiting import until
-from maintaining import SLICES, Writer, active, data_files, days_ago, stored
 
+from maintaining import SLICES, Writer, active, data_files, days_ago, stored
 from tidegate.bus.documents import MAINTAINER, TABLES
 from tidegate.bus.installation import save_installation
 from tidegate.model.installation import Installation

@@ -113,6 +113,7 @@ PART_OF = {
     "controller": "controller",
     "gateway": "gateway",
     "pipeline": "node",
+    "pipeline/completeness": "maintainer",
     "pipeline/maintenance": "maintainer",
     "local": "up",
     "cli": "operator",

@@ -10,6 +10,7 @@ from tidegate.gateway.connection.advised import UNANSWERED_MAX
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.noting import Noted, Noting
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import PINGS_PER_S_MAX, Session
 from tidegate.gateway.shared.classes import Classes
@@ -40,7 +41,9 @@ class Clock:
 class Held:
     """A session that is connected, with the advice and the counters it shares with others."""
 
-    def __init__(self, *, connected: bool = True, rate_per_s: float | None = None) -> None:
+    def __init__(
+        self, *, connected: bool = True, rate_per_s: float | None = None, noting: Noting | None = None
+    ) -> None:
         self.clock = Clock()
         self.advice = AdviceInForce(self.clock)
         self.counters = Counters()
@@ -54,7 +57,7 @@ class Held:
             version=4,
             tells_quota=False,
         )
-        self.session = Session(4, LIMITS, self.advice, passing)
+        self.session = Session(4, LIMITS, self.advice, passing, noting=noting)
         if rate_per_s is not None:
             self.advice.renew(Advice(interval_s=1 / rate_per_s, lifetime_s=60), 1)
         if connected:
@@ -308,3 +311,39 @@ def test_a_publish_costs_the_same_whichever_way_it_passes(packet_bytes: int) -> 
     assert cost(held, packet + packet) == 2 * expected, "two at once"
     assert cost(held, packet + PINGREQ) == expected, "beside another packet"
     assert cost(held, packet + subscribe(1, b"a")) == expected, "in a chunk that is taken apart"
+
+
+def reading(packet_id: int, seq: int) -> bytes:
+    return encode_publish(b"telemetry/d-1", b'{"boot":1,"seq":%d,"value":1}' % seq, packet_id=packet_id)
+
+
+def test_what_passes_is_noted_when_it_is_acknowledged() -> None:
+    noted = Noted()
+    held = Held(noting=Noting(noted, 4))
+    chunk = reading(1, 10) + reading(2, 11)
+    assert held.from_device(chunk[:30]) == b""
+    assert held.from_device(chunk[30:]) == chunk
+    assert held.from_device(reading(3, 12) + DISCONNECT) == reading(3, 12) + DISCONNECT, "taken apart"
+    held.advice.renew(SAID, 1)
+    assert held.session.from_broker(puback(1)[:3]) == b""
+    assert held.session.from_broker(puback(1)[3:] + puback(3)) == puback(1) + puback(3)
+    assert noted.take()[0].all_runs() == [(1, 10, 10), (1, 12, 12)]
+    held.session.forget()
+    assert noted.waiting_bytes == 0
+
+
+def test_what_waits_here_is_noted_when_it_has_gone_on_and_was_acknowledged() -> None:
+    noted = Noted()
+    held = Held(rate_per_s=1.0, noting=Noting(noted, 4))
+    passed = held.from_device(b"".join(reading(number, number) for number in range(1, 6)))
+    waiting = held.session.passing.hold.waiting
+    assert waiting > 0
+    for number in range(1, 6):
+        held.session.from_broker(puback(number))
+    assert noted.noted == 5 - waiting, "what has not gone on cannot have been acknowledged"
+    held.clock.now_s += 20
+    released = held.session.released(held.clock())
+    assert passed + released == b"".join(reading(number, number) for number in range(1, 6))
+    for number in range(1, 6):
+        held.session.from_broker(puback(number))
+    assert noted.take()[0].all_runs() == [(1, 1, 5)]

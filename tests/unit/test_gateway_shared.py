@@ -21,6 +21,7 @@ from tidegate.gateway.shared.row import MOST_HELD_MAX
 from tidegate.gateway.shared.summing import state_of
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.model.errors import TidegateError, UserError
+from tidegate.model.ledger import LedgerCounts
 from tidegate.model.observations import ClassState, GatewayState, HeldClient
 
 
@@ -96,6 +97,17 @@ def test_what_a_process_counted_outlives_it_once_and_what_it_had_does_not() -> N
     assert shared.slot_of(8) is None
     shared.fold(0)
     assert state(shared).publishes == 7, "a row that is free has nothing to give"
+
+
+def test_what_a_process_noted_and_did_not_report_before_it_went_is_unwatched() -> None:
+    shared = Shared.create(processes=2)
+    for row in shared.rows:
+        counters = Counters(row.cells)
+        counters.tell_noted(10, 2)
+        counters.tell_reported(7, 1)
+    assert state(shared).ledger == LedgerCounts(noted=20, reported=14, nameless=4, unwatched=2)
+    shared.fold(0)
+    assert state(shared).ledger == LedgerCounts(noted=20, reported=14, nameless=4, unwatched=5)
 
 
 def test_every_word_that_is_counted_has_a_place() -> None:

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
-from maintaining import SLICES, TODAY, Writer, active, care, data_files, days_ago, make_old, readings, stored
 
+from maintaining import SLICES, TODAY, Writer, active, care, data_files, days_ago, make_old, readings, stored
 from tidegate.model.errors import FencedError, TidegateError, UserError
 from tidegate.pipeline.maintenance import log, merging
 from tidegate.pipeline.maintenance.care import Care

@@ -4,6 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.model.decisions import Mode
+from tidegate.model.ledger import CompletenessState, HourSums, LedgerCounts
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState, SliceState
 from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
 from tidegate.model.view import ChainStates, Sample, View
@@ -46,6 +47,16 @@ GATEWAY = GatewayState(
     ),
     replaced=1,
     classes={"alarm": ClassState(devices=8, publishes=40), "telemetry": ClassState(devices=790, publishes=4960)},
+    ledger=LedgerCounts(noted=4800, reported=4700, nameless=150, unwatched=6),
+)
+CHECKED = CompletenessState(
+    checker="m",
+    at_s=98.0,
+    hours=(
+        HourSums(hour_s=-3600.0, acknowledged=20, stored=18, rejected=1, missing=1),
+        HourSums(hour_s=0.0, acknowledged=30, stored=25, unwatched=4),
+    ),
+    reports_lost=2,
 )
 VIEW = View(
     name="pump-house",
@@ -66,6 +77,7 @@ VIEW = View(
         ),
     ),
     alarms=("b2 does not answer",),
+    completeness=CHECKED,
 )
 
 
@@ -130,11 +142,22 @@ def test_every_value_is_there_in_base_units() -> None:
         ("tidegate_node_slices", ("n2",)): 0,
         ("tidegate_node_rows_total", ("n1",)): 4400,
         ("tidegate_node_rows_total", ("n2",)): 70,
+        ("tidegate_ledger_noted_total", ('gate"way',)): 4800,
+        ("tidegate_ledger_nameless_total", ('gate"way',)): 150,
+        ("tidegate_ledger_unwatched_total", ('gate"way',)): 6,
+        ("tidegate_ledger_readings", ("acknowledged",)): 50,
+        ("tidegate_ledger_readings", ("stored",)): 43,
+        ("tidegate_ledger_readings", ("rejected",)): 1,
+        ("tidegate_ledger_readings", ("missing",)): 1,
+        ("tidegate_ledger_readings", ("waiting",)): 5,
+        ("tidegate_ledger_readings", ("unwatched",)): 4,
+        ("tidegate_ledger_check_age_seconds", ()): 5,
+        ("tidegate_ledger_reports_lost_total", ()): 2,
     }
 
 
 def test_what_is_unknown_is_left_out() -> None:
-    unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates(), alarms=())
+    unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates(), alarms=(), completeness=None)
     assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
     now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, nodes_wanted=None)
     gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()

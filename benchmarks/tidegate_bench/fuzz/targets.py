@@ -14,6 +14,7 @@ from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits, plan_connect
 from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.noting import Noted, Noting
 from tidegate.gateway.connection.opening import Opened, Opening, Refusal
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
@@ -185,7 +186,8 @@ def _session(version: int) -> Session:
     hold = Hold(ClientCredits(4.0, 20.0, 0.0), bytes_max=500, hold_s_max=1.0, keep_alive_s=30)
     rules = TopicRules(DEFAULT_CLASSES)
     passing = Passing(hold, rules, classes, advice, counters, enforces=True, version=version, tells_quota=False)
-    return Session(version, LIMITS, advice, passing, news_bytes_max=200 if version == 5 else 0)
+    news_bytes_max = 200 if version == 5 else 0
+    return Session(version, LIMITS, advice, passing, news_bytes_max=news_bytes_max, noting=Noting(Noted(), version))
 
 
 def targets(*scanners: ModuleType) -> dict[str, Callable[[Case], None]]:

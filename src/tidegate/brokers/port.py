@@ -56,6 +56,9 @@ class SlicedLog(Protocol):
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
         """What waits between acknowledgement and tables, given how far the tables are."""
 
+    def slice_of(self, device: str) -> int:
+        """Where all readings of a device are."""
+
     def spans(self, slices: Sequence[int]) -> dict[int, Span]:
         """What each of these slices holds, as its leader says."""
 

@@ -8,6 +8,7 @@ import msgspec
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import AUDIT
 from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask, ask_all
+from tidegate.bus.journals import config_of
 from tidegate.model.decisions import Decision
 from tidegate.model.errors import BrokerUnavailableError
 
@@ -20,18 +21,7 @@ class AuditLog:
 
     def create(self) -> None:
         """Make the stream unless it is there. Whoever acts calls this; a reader need not."""
-        config = {
-            "name": AUDIT.stream,
-            "subjects": [f"{AUDIT.subject}.>"],
-            "storage": "file",
-            "retention": "limits",
-            "max_msgs": AUDIT.records_max,
-            "discard": "old",
-            "deny_delete": True,
-            "deny_purge": True,
-            "allow_direct": True,
-        }
-        ask(self._wire, f"STREAM.CREATE.{AUDIT.stream}", config)
+        ask(self._wire, f"STREAM.CREATE.{AUDIT.stream}", config_of(AUDIT))
 
     def append(self, decision: Decision) -> None:
         answer = self._wire.request(f"{AUDIT.subject}.{decision.action.kind}", msgspec.json.encode(decision))

@@ -19,6 +19,7 @@ from tidegate.model.advice import Advice
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.gaps import Gaps
+from tidegate.model.ledger import CompletenessState, LedgerReport
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
@@ -79,7 +80,7 @@ class Document(Generic[T]):
 
 @dataclass(frozen=True)
 class Journal(Generic[T]):
-    """Records that are appended and never changed, the newest ``records_max`` of them."""
+    """Records that are appended and never changed: the newest, as many and as old as its bounds allow."""
 
     stream: str
     subject: str
@@ -88,6 +89,8 @@ class Journal(Generic[T]):
     written_by: tuple[str, ...]
     read_by: tuple[str, ...]
     records_max: int
+    bytes_max: int | None = None
+    age_s_max: int | None = None
 
     def decode(self, content: bytes) -> T | None:
         """A record, or None for one that cannot be read: it must not hide the others."""
@@ -228,6 +231,22 @@ UP_ALARMS = Document(
     read_by=("controller",),
     leased=True,
 )
+COMPLETENESS = Document(
+    "completeness",
+    CompletenessState,
+    "whether the tables have every reading that gateways acknowledged",
+    written_by=("maintainer",),
+    read_by=("maintainer", "controller", "operator"),
+)
+COMPLETENESS_LEASE = Document(
+    "checker",
+    Holder,
+    "who compares acknowledgements with the tables",
+    written_by=("maintainer",),
+    read_by=("maintainer",),
+    leased=True,
+    remedy="nobody compares until it is gone: delete it, unless it runs out by itself within a minute",
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -245,6 +264,8 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     MAINTAINER,
     TABLES,
     UP_ALARMS,
+    COMPLETENESS,
+    COMPLETENESS_LEASE,
 )
 
 AUDIT = Journal(
@@ -256,7 +277,18 @@ AUDIT = Journal(
     read_by=("controller", "operator"),
     records_max=100_000,
 )
-JOURNALS: tuple[Journal[Any], ...] = (AUDIT,)
+LEDGER = Journal(
+    "LEDGER",
+    "ledger",
+    LedgerReport,
+    "what gateways acknowledged, by identity, for whoever compares it with the tables",
+    written_by=("gateway",),
+    read_by=("maintainer", "operator"),
+    records_max=1_000_000,
+    bytes_max=256 * 1024**2,
+    age_s_max=24 * 3600,
+)
+JOURNALS: tuple[Journal[Any], ...] = (AUDIT, LEDGER)
 
 
 def named(key: str) -> Document[Any] | None:

@@ -14,8 +14,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from tidegate.bus import key_value
-from tidegate.bus.documents import Document
+from tidegate.bus import journals, key_value
+from tidegate.bus.documents import Document, Journal
 from tidegate.bus.key_value import Answer, Entry, Request
 from tidegate.machine.tasks import end
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
@@ -95,6 +95,15 @@ class Watcher:
         revision = key_value.put(key, await self._ask(request, key))
         assert revision is not None, "without an expected revision there is none to differ from"
         return revision
+
+    async def create(self, journal: Journal[Any]) -> None:
+        """Make a journal, unless it is there."""
+        journals.created(journal, await self._ask(journals.to_create(journal), journal.stream))
+
+    async def append(self, journal: Journal[T], record: T, name: str, identity: str) -> None:
+        """``identity`` is the record's own: one that has to be appended again is still stored once."""
+        request = journals.to_append(journal, record, name, identity)
+        journals.appended(journal, await self._ask(request, journal.stream))
 
     async def _get(self, key: str) -> Entry | None:
         return key_value.got(key, await self._ask(key_value.to_get(key), key))

@@ -1,5 +1,6 @@
 """``tidegate ledger``: proves that what devices were promised is in the tables, once."""
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +9,7 @@ import msgspec
 import typer
 
 from tidegate.bus.installation import load_installation
+from tidegate.cli import ledger_watch
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.errors import UserError
 from tidegate.report.checks import Check, Report
@@ -30,6 +32,7 @@ def ledger() -> None:
     \b
     Example:
       tidegate ledger check
+      tidegate ledger watch
     """
 
 
@@ -60,6 +63,29 @@ def check(
     report = report_of(verdict, time.monotonic() - started_s)
     print_report(report, as_json=as_json)
     raise typer.Exit(report.exit_status)
+
+
+@app.command()
+def watch(
+    state: State = STATE,
+    once: Annotated[bool, typer.Option("--once", help="One verdict on all that is reported by now, then end.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch whether the tables have every reading that gateways acknowledged; Ctrl-C ends it.
+
+    With --once, exit status 0: the tables have everything that gateways have reported so far. 1: something is
+    missing, or it could not be decided within 90 s.
+
+    \b
+    Examples:
+      tidegate ledger watch
+      tidegate ledger watch --once --json
+    """
+    installation = load_installation(state)
+    if once:
+        raise typer.Exit(ledger_watch.once(installation, as_json=as_json))
+    with contextlib.suppress(KeyboardInterrupt):
+        ledger_watch.watch(installation, as_json=as_json)
 
 
 def _compare(tables: Path, acks: Path, progress: Progress) -> "LedgerVerdict":

@@ -15,7 +15,18 @@ from tidegate.brokers.opening import open_brokers
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GAPS, GATEWAYS, OFFSETS, PROGRESS, ROUTES, SCALE, TABLES, UP_ALARMS, Document
+from tidegate.bus.documents import (
+    COMPLETENESS,
+    GAPS,
+    GATEWAYS,
+    OFFSETS,
+    PROGRESS,
+    ROUTES,
+    SCALE,
+    TABLES,
+    UP_ALARMS,
+    Document,
+)
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
@@ -25,6 +36,7 @@ from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
 from tidegate.model.gaps import Gaps
 from tidegate.model.installation import Installation
+from tidegate.model.ledger import CompletenessState
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, Observation
 from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
@@ -33,6 +45,8 @@ from tidegate.model.tables import SILENT_S, TablesState
 from tidegate.model.view import duration
 
 Value = TypeVar("Value")
+# A check that has said nothing for so long has ended; its steps take seconds.
+UNCHECKED_S_MAX = 120.0
 
 
 class Sensors:
@@ -49,6 +63,8 @@ class Sensors:
         self._forget_at_s = 0.0
         self._wanted = 0
         self._alarms: list[str] = []
+        self._completeness: CompletenessState | None = None
+        self._checked = (0, 0.0)  # revision of the completeness document, and when it was seen first
 
     def close(self) -> None:
         self._brokers.close()
@@ -76,6 +92,8 @@ class Sensors:
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
         tables = self._tried(self._read_tables, "How the tables are")
         self._alarms += self._tried(lambda: self._bus.get(UP_ALARMS) or [], "What 'tidegate up' says") or []
+        if log is not None:
+            self._tried(self._read_completeness, "Whether the tables have all that was acknowledged")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             counted,
@@ -88,6 +106,7 @@ class Sensors:
             starting=last.starting if wanted is None else max(0, wanted - sum(node.is_working for node in nodes)),
             alarms=tuple(self._alarms),
             routes=last.routes if routes is None else routes,
+            completeness=self._completeness,
         )
         return self._last
 
@@ -220,6 +239,23 @@ class Sensors:
 
     def _read_routes(self) -> Routes:
         return self._bus.get(ROUTES) or Routes(brokers=())
+
+    def _read_completeness(self) -> None:
+        """A check that ended without a word is missed by this clock, not by comparing two."""
+        stored = self._bus.stored(COMPLETENESS)
+        self._completeness = None if stored is None else stored.value
+        if stored is None:
+            return
+        now_s = time.monotonic()
+        if stored.revision != self._checked[0]:
+            self._checked = (stored.revision, now_s)
+        state = stored.value
+        self._alarms += state.alarms
+        if now_s - self._checked[1] > UNCHECKED_S_MAX and not state.left:
+            self._alarms.append(
+                f"What was acknowledged is no longer compared with the tables: {state.checker} did it last; see its "
+                "log, or start 'tidegate ledger watch'."
+            )
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         found = (self._readable(GATEWAYS, name) for name in self._bus.names(GATEWAYS))

@@ -76,6 +76,7 @@ class Controller:
             if seen
             else ChainStates(),
             alarms=(*alarms, self._problem) if self._problem else alarms,
+            completeness=seen.completeness if seen else None,
         )
 
     async def set_mode(self, mode: Mode) -> None:

@@ -186,6 +186,7 @@ class DeviceSide(asyncio.Protocol):
             self.side.close()
         if self.dialled is not None and not self._left:
             self._left = True
+            self.dialled.session.forget()
             if self.translation is not None and self.translation.dropped:
                 self._gate.counters.drop("larger than the client takes", self.translation.dropped)
             self._gate.forget(self, self.dialled)

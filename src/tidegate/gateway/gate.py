@@ -15,6 +15,7 @@ from tidegate.gateway.admitting import Admitting
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
+from tidegate.gateway.connection.noting import Noted, Noting
 from tidegate.gateway.connection.opening import ConnectSummary
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
@@ -52,8 +53,11 @@ class Gate:
         shared: Shared,
         slot: int = 0,
         peers: Peers | None = None,
+        noted: Noted | None = None,
     ) -> None:
+        """``noted``: what is acknowledged is noted there, if anywhere."""
         self.settings = settings
+        self.noted = noted
         self.router = router
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
@@ -239,6 +243,7 @@ class Gate:
             keep_alive_s=connect.keep_alive_s,
             news_bytes_max=news_bytes_max,
             packet_bytes_max=connect.packet_bytes_max,
+            noting=Noting(self.noted, version) if self.noted is not None else None,
         )
 
     def _credits_left(
@@ -298,6 +303,8 @@ class Gate:
         """What this process counted, for all to see. Called many times a second."""
         self.counters.tell()
         self.classes.tell()
+        if self.noted is not None:
+            self.counters.tell_noted(self.noted.noted, self.noted.nameless)
 
     def state(self, address: str) -> GatewayState:
         self.tell()

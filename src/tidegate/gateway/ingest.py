@@ -7,6 +7,7 @@ connection is lost: the sender tries again, and its reading's identity keeps tha
 import asyncio
 from typing import cast
 
+from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.routing import Router
 from tidegate.gateway.shared.counting import Counters
 from tidegate.gateway.shared.tally import ClassTally
@@ -74,7 +75,9 @@ class Ingest:
         client_id: str,
         timeout_s: float,
         in_flight_max: int,
+        noted: Noted | None = None,
     ) -> None:
+        self._noted = noted
         self._router = router
         self._counters = counters
         self.timeout_s = timeout_s
@@ -110,6 +113,8 @@ class Ingest:
                 of_class.publishes += 1
                 await connection.send(topic, payload)
                 self._counters.acknowledged += 1
+                if self._noted is not None:
+                    self._noted.acknowledge(topic, payload)
         except TimeoutError:
             # It answers nothing: the next reading shall meet another connection, perhaps to another broker.
             if connection is not None and connection.transport is not None:

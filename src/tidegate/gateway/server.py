@@ -12,10 +12,12 @@ import uvicorn
 from tidegate.bus.documents import ADVICE, ROUTES, Document
 from tidegate.bus.watching import Watcher
 from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
 from tidegate.gateway.ingest import Ingest
+from tidegate.gateway.ledger_reports import LedgerReports
 from tidegate.gateway.listening import Bound, bind, http_tls, serve
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
@@ -68,8 +70,17 @@ class Gateway:
         router = Router(self._default_routes, self._shared, ties, slot=slot)
         self._settings = settings
         self._say = say
+        # Without a log nothing of what is acknowledged reaches tables: there is nothing to compare.
+        noted = Noted() if settings.ledger and installation.slices else None
         self.gate = Gate(
-            settings, router, AdviceInForce(time.monotonic), classes, shared=self._shared, slot=slot, peers=peers
+            settings,
+            router,
+            AdviceInForce(time.monotonic),
+            classes,
+            shared=self._shared,
+            slot=slot,
+            peers=peers,
+            noted=noted,
         )
         self._watcher = Watcher(
             installation.control_urls,
@@ -78,6 +89,9 @@ class Gateway:
             self._damaged,
             name=f"tidegate-{settings.name}",
         )
+        self._reports = (
+            LedgerReports(noted, self._watcher, gateway=settings.name, process=process) if noted is not None else None
+        )
         self._ingest = Ingest(
             installation,
             router,
@@ -85,6 +99,7 @@ class Gateway:
             client_id=f"tidegate-{settings.name}-http-{process}",
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
+            noted=noted,
         )
         self._app = build_app(self._ingest, self.gate, installation.token)
         self._https: list[_HttpServer] = []
@@ -113,6 +128,8 @@ class Gateway:
             opened.pop_all()
         self.looking = loop.create_task(self._look())
         self._tasks.append(self.looking)
+        if self._reports is not None:
+            self._tasks.append(loop.create_task(self._reports.run()))
         if self._alone:
             address = f"{self.mqtt_address[0]}:{self.mqtt_address[1]}"
             self._tasks.append(
@@ -151,7 +168,9 @@ class Gateway:
             await asyncio.wait(self._tasks, timeout=CLOSE_S_MAX, return_when=asyncio.FIRST_COMPLETED)
         self.gate.abort_all()
         await end(*self._tasks)
-        self.gate.tell()
+        if self._reports is not None:
+            await self._reports.finish()
+        self._tell()
         await self.gate.stop()
         await self._ingest.stop()
         await self._watcher.stop()
@@ -166,8 +185,13 @@ class Gateway:
         while True:
             for _ in range(TELLS_PER_LOOK):
                 await asyncio.sleep(LOOK_S / TELLS_PER_LOOK)
-                self.gate.tell()
+                self._tell()
             self.gate.look()
+
+    def _tell(self) -> None:
+        self.gate.tell()
+        if self._reports is not None:
+            self._reports.tell(self.gate.counters)
 
     def _changed(self, document: Document[Any], value: Any, revision: int) -> None:
         if document is ADVICE:

@@ -55,6 +55,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     # What waits of one client, and for how long; a shorter keep-alive's half goes before.
     held_bytes_max: Positive = 65_536
     hold_s_max: Seconds = 30.0
+    # What is acknowledged is noted by identity and reported: readings that the tables lack are missed (docs/ledger.md).
+    ledger: bool = True
     # MQTT 5 clients over their credits are told so (PUBACK 0x97) instead of being held.
     tell_quota_exceeded: bool = False
     http_timeout_s: Seconds = 5.0

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from tidegate.model.ledger import CompletenessState, LedgerCounts
 from tidegate.model.progress import Batch
 from tidegate.model.routes import Routes
 from tidegate.model.tables import TablesState
@@ -60,6 +61,7 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[ProcessState, ...] = ()
     replaced: int = 0  # processes that died and were replaced; a counter
     classes: dict[str, ClassState] = {}  # devices whose class is known, by its name
+    ledger: LedgerCounts = LedgerCounts()
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +127,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     slices: tuple[SliceState, ...] = ()
     tables: TablesState | None = None  # None where no maintainer has ever said how they are
     alarms: tuple[str, ...] = ()
+    completeness: CompletenessState | None = None  # None where nobody checks
     routes: Routes | None = None  # that gateways follow; without brokers where nobody has said any, None if unknown
 
     @property

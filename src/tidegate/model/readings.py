@@ -17,13 +17,16 @@ import msgspec
 
 TELEMETRY = "telemetry"
 PAYLOAD_BYTES_MAX = 65_536
+# So much of a payload that is no reading is kept: one that is no longer can still be told by its identity.
+IDENTIFIED_BYTES = 1_024
 # Sums are kept in millionths as integers: a value beyond this no longer fits one.
 VALUE_ABS_MAX = 9.0e12
 COUNT_MAX = 1_000_000_000
 # 1970 to 2262: what a 64-bit count of nanoseconds can name.
 TIME_S_MAX = 9_000_000_000.0
 
-Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+NATURAL_MAX = 2**62
+Natural = Annotated[int, msgspec.Meta(ge=0, le=NATURAL_MAX)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=TIME_S_MAX)]
 Value = Annotated[float, msgspec.Meta(ge=-VALUE_ABS_MAX, le=VALUE_ABS_MAX)]
@@ -58,6 +61,18 @@ class Reading(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 class KnownFieldsOnly(Reading, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A reading that says nothing beyond its fields."""
+
+
+class Identified(msgspec.Struct, frozen=True, gc=False):
+    """Nothing of a payload but its identity, unchecked: what is read where a whole reading would cost too much."""
+
+    boot: int = -1
+    seq: int = -1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a reading may have this identity."""
+        return 0 <= self.boot <= NATURAL_MAX and 0 <= self.seq <= NATURAL_MAX
 
 
 def is_storable(value: float) -> bool:

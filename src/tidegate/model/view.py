@@ -3,6 +3,7 @@
 import msgspec
 
 from tidegate.model.decisions import Decision, Mode
+from tidegate.model.ledger import CompletenessState
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, SliceState
 from tidegate.model.tables import TablesState
 
@@ -52,6 +53,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
     chain: ChainStates
     alarms: tuple[str, ...] = ()
+    completeness: CompletenessState | None = None
 
     @property
     def now(self) -> Sample | None:

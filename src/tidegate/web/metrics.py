@@ -46,6 +46,7 @@ class ViewCollector(Collector):
         if view.chain.tables is not None:
             yield from _of_tables(view.chain.tables)
             yield from _of_maintenance(view.chain.tables, self._now_s())
+        yield from _of_ledger(view, self._now_s())
 
 
 def _of_controller(view: View, now_s: float) -> Iterator[Metric]:
@@ -259,6 +260,40 @@ def _of_maintenance(said: TablesState, now_s: float) -> Iterator[Metric]:
     yield GaugeMetricFamily("tidegate_maintainer_alarms", "Alarms of the maintainer.", value=len(said.alarms))
     yield GaugeMetricFamily(
         "tidegate_maintainer_silent_seconds", "Since the maintainer said something.", value=max(0.0, now_s - said.at_s)
+    )
+
+
+def _of_ledger(view: View, now_s: float) -> Iterator[Metric]:
+    """What gateways noted, and what became of it over the hours that the check tells of."""
+    label = ["gateway"]
+    noted = CounterMetricFamily("tidegate_ledger_noted", "Acknowledged readings noted by identity.", labels=label)
+    nameless = CounterMetricFamily("tidegate_ledger_nameless", "Acknowledged without an identity.", labels=label)
+    unwatched = CounterMetricFamily(
+        "tidegate_ledger_unwatched", "Acknowledged readings that this gateway could not report.", labels=label
+    )
+    for gateway in view.chain.gateways:
+        noted.add_metric([gateway.name], gateway.ledger.noted)
+        nameless.add_metric([gateway.name], gateway.ledger.nameless)
+        unwatched.add_metric([gateway.name], gateway.ledger.unwatched)
+    yield from _filled(noted, nameless, unwatched)
+    state = view.completeness
+    if state is None:
+        return
+    readings = GaugeMetricFamily(
+        "tidegate_ledger_readings",
+        "Readings acknowledged in the last 48 hours, by what became of them.",
+        labels=["state"],
+    )
+    for name in ("acknowledged", "stored", "rejected", "missing", "waiting", "unwatched"):
+        readings.add_metric([name], sum(getattr(hour, name) for hour in state.hours))
+    yield readings
+    yield GaugeMetricFamily(
+        "tidegate_ledger_check_age_seconds", "How long ago the tables were last compared.", value=now_s - state.at_s
+    )
+    yield CounterMetricFamily(
+        "tidegate_ledger_reports_lost",
+        "Gateways' reports that were gone before they were read.",
+        value=state.reports_lost,
     )
 
 

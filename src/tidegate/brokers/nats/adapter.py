@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
+from tidegate.brokers.nats.attribution import slice_of
 from tidegate.brokers.nats.backlog import measure, spans
 from tidegate.brokers.nats.monitoring import read_brokers
 from tidegate.brokers.nats.purging import purge_committed
@@ -23,6 +24,9 @@ class NatsLog:
 
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
         return measure(self._wire, self._slices, committed)
+
+    def slice_of(self, device: str) -> int:
+        return slice_of(device, self._slices)
 
     def spans(self, slices: Sequence[int]) -> dict[int, Span]:
         return spans(self._wire, slices)

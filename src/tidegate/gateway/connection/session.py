@@ -17,6 +17,7 @@ import msgspec
 from tidegate.gateway.connection.advised import AdviceFilters
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.noting import Noting
 from tidegate.gateway.connection.passing import Passing
 from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACKET_BYTES_MAX
 from tidegate.gateway.shared.tally import ClassTally
@@ -49,7 +50,8 @@ _APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
 
 class Session:
     """``keep_alive_s`` and ``packet_bytes_max`` are what the device said of itself. ``news_bytes_max``: it takes advice
-    as a property, on packets of at most so many bytes.
+    as a property, on packets of at most so many bytes. ``noting`` keeps the book on what is acknowledged, if anybody
+    does.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Session:
         keep_alive_s: int = 0,
         news_bytes_max: int = 0,
         packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
+        noting: Noting | None = None,
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
@@ -75,6 +78,7 @@ class Session:
         self._version = version
         self._limits = limits
         self._advice = advice
+        self._noting = noting
         self._tally = passing.counters.tally
         self._asked_keep_alive_s = keep_alive_s
         self._packet_bytes_max = packet_bytes_max
@@ -108,6 +112,8 @@ class Session:
             return self._taken_apart(data, now_s)
         if publishes:
             self._count(publishes)
+            if self._noting is not None:
+                self._noting.sent(data)
         return data
 
     def released(self, now_s: float) -> bytes:
@@ -115,7 +121,10 @@ class Session:
         released = self.passing.release(now_s)
         self.answer += self.passing.take_answer()
         self._count(sum(packet[0] & 0xF0 == packets.PUBLISH for packet in released))
-        return b"".join(released)
+        data = b"".join(released)
+        if self._noting is not None:
+            self._noting.sent(data)
+        return data
 
     def ping(self) -> bytes:
         """A ping of the gateway's own: the broker must not take a device for dead whose publishes wait here."""
@@ -136,6 +145,11 @@ class Session:
         if self._own_class is not None:
             self._own_class.devices -= 1
             self._own_class = None
+
+    def forget(self) -> None:
+        """Nothing of the device is on its way any more."""
+        if self._noting is not None:
+            self._noting.leave()
 
     def take_answer(self) -> bytes:
         """What the gateway itself tells the device."""
@@ -159,11 +173,14 @@ class Session:
             elif kind != packets.PINGREQ:
                 packet = self._judged(kind, first, packet, data[body:end], now_s)
             parts.append(packet)
+        forward = b"".join(parts)
         if publishes:
             self._count(publishes)
+            if self._noting is not None:
+                self._noting.sent(forward)
         self.answer += passing.take_answer()
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
-        return b"".join(parts)
+        return forward
 
     def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
         """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
@@ -224,6 +241,8 @@ class Session:
             data = self._connected(data)
         acknowledged, kinds = scanner.acknowledged, scanner.kinds
         tally.acknowledged += acknowledged
+        if acknowledged and self._noting is not None:
+            self._noting.acknowledged(data)
         if kinds & _SUBACKS and self._filters.expects:
             data = self._with_advice_codes(data)
         if kinds & _PONG and self._own_pings:

@@ -64,6 +64,14 @@ class Counters:
         cells[layout.ADVISED] = tally.advised
         tally.now_s = time.monotonic()
 
+    def tell_noted(self, noted: int, nameless: int) -> None:
+        """Acknowledged readings, with their identity noted and without one."""
+        self.cells[layout.NOTED], self.cells[layout.NAMELESS] = noted, nameless
+
+    def tell_reported(self, reported: int, unwatched: int) -> None:
+        """Of those noted, how many are told for; and how many acknowledged readings nobody will check."""
+        self.cells[layout.REPORTED], self.cells[layout.UNWATCHED] = reported, unwatched
+
     def refuse(self, reason: str) -> None:
         """A connection, or a reading by HTTP, is not taken or ends because of this."""
         self.cells[layout.REFUSED + PLACES.get(reason, PLACES[OTHER])] += 1

@@ -15,7 +15,8 @@ _CLASSES = CLASSES_MAX + 1  # the last is for topics that no class asks for
 
 # Cells. Counters only grow; they outlive their process.
 (PUBLISHES, ACKNOWLEDGED, ADVISED, BYTES_IN, BYTES_OUT, HELD_TOTAL) = range(6)
-REFUSED = 6  # one for each reason
+(NOTED, REPORTED, NAMELESS, UNWATCHED) = range(6, 10)
+REFUSED = 10  # one for each reason
 DROPPED = REFUSED + len(REASONS)
 CLASS_PUBLISHES = DROPPED + len(REASONS)
 COUNTERS = CLASS_PUBLISHES + _CLASSES

@@ -6,6 +6,7 @@ from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.reasons import REASONS
 from tidegate.gateway.shared.row import MOST_HELD_MAX
+from tidegate.model.ledger import LedgerCounts
 from tidegate.model.observations import ClassState, GatewayState, ProcessState
 
 
@@ -49,6 +50,17 @@ def state_of(
         processes=processes,
         replaced=replaced,
         classes=_classes(cells, class_names),
+        ledger=_ledger(cells, shared.gone.cells),
+    )
+
+
+def _ledger(cells: Sequence[int], gone: memoryview) -> LedgerCounts:
+    """What a process had noted and not yet reported when it went, nobody will check."""
+    return LedgerCounts(
+        noted=cells[layout.NOTED],
+        reported=cells[layout.REPORTED],
+        nameless=cells[layout.NAMELESS],
+        unwatched=cells[layout.UNWATCHED] + max(0, gone[layout.NOTED] - gone[layout.REPORTED]),
     )
 
 

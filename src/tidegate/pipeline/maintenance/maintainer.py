@@ -19,6 +19,8 @@ from tidegate.bus.documents import TABLES
 from tidegate.bus.installation import load_installation
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, FencedError, TidegateError, UserError
 from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
+from tidegate.pipeline.completeness.checker import Completeness
+from tidegate.pipeline.completeness.running import CompletenessThread
 from tidegate.pipeline.maintenance.care import Care
 from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, Stopped
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
@@ -60,6 +62,10 @@ class Maintainer:
         self._due_s = time.monotonic()
         self._vacuum_due_s: dict[str, float] = {}
         self._spoken_s = 0.0
+        # It has its own turn, and its own thread: a hole is named within a minute, whatever is being merged meanwhile.
+        self._completeness = CompletenessThread(
+            Completeness(installation, name=settings.name, identity_horizon_days=identity_horizon_days)
+        )
 
     def stop(self) -> None:
         self._stopping.set()
@@ -67,6 +73,7 @@ class Maintainer:
     def run(self) -> None:
         os.nice(_NICE)
         self._say(f"Maintainer {self._settings.name} is ready.")
+        self._completeness.start()
         try:
             while not self._stopping.is_set():
                 if time.monotonic() >= self._due_s and self._take_turn():
@@ -77,6 +84,7 @@ class Maintainer:
                 self._speak()
                 self._stopping.wait(LOOK_S)
         finally:
+            self._completeness.stop()
             self._bus.close()
 
     # -- between the steps

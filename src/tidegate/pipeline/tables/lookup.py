@@ -33,6 +33,21 @@ def matching(table: LogTable, slice_: int, wanted: pa.Table, since: date, uncomm
     return found.join(wanted.select(IDENTITY).combine_chunks(), IDENTITY, join_type="inner").select(READINGS.names)
 
 
+def boxed(
+    table: LogTable, slice_: int, *, device: list[str], boot: tuple[int, int], seq: tuple[int, int], since: date
+) -> pa.Table:
+    """The identities that a slice has stored of these devices within these bounds, both ends included."""
+    low_high = {"device": (min(device), max(device)), "boot": boot, "seq": seq}
+    ranges = {name: {"min": low, "max": high} for name, (low, high) in low_high.items()}
+    paths = _paths(table, slice_, ranges, since)
+    if not paths:
+        return _IDENTITY.empty_table()
+    fitting = (pc.field("slice") == slice_) & pc.field("device").isin(pa.array(device, pa.string()))
+    for name, (low, high) in (("boot", boot), ("seq", seq)):
+        fitting &= (pc.field(name) >= low) & (pc.field(name) <= high)
+    return _dataset(paths).to_table(columns=IDENTITY, filter=fitting)
+
+
 def highest(table: LogTable, slice_: int, devices: pa.Array, since: date) -> pa.Table:
     """Of each boot of these devices that has stored readings, the highest sequence: ``device``, ``boot``, ``seq``."""
     paths = _paths(table, slice_, {"device": pc.min_max(devices).as_py()}, since)

@@ -1,0 +1,123 @@
+"""Journals: streams on the control bus to which records are appended and never changed, within the bounds they declare.
+
+How a journal is made and appended to is said without IO, as for documents (``key_value``); ``JournalReader`` reads one
+for a blocking program, from any place on. What lies before the oldest record is gone, and the reader can tell.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import Journal
+from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask_all, seconds_of
+from tidegate.bus.key_value import Answer, Request
+from tidegate.model.errors import BrokerUnavailableError
+
+T = TypeVar("T")
+_NANOSECONDS = 1_000_000_000
+# Within this time a record that was stored although the answer never came is not stored again.
+_REPEATED_S = 600
+_IN_USE = 10058  # a stream of that name exists, with other bounds
+
+
+class Record(NamedTuple, Generic[T]):
+    """``at_s`` is when the bus took it, by the bus's clock. ``value`` is None where it cannot be read."""
+
+    sequence: int
+    at_s: float
+    value: T | None
+
+
+class Ends(NamedTuple):
+    """``first`` is behind ``last`` where all records are gone. ``created`` tells one journal from a later one of the
+    same name; it is empty of one that does not exist. ``now_s`` is what time the bus says it is."""
+
+    first: int
+    last: int
+    created: str = ""
+    now_s: float = 0.0
+
+
+def config_of(journal: Journal[Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "name": journal.stream,
+        "subjects": [f"{journal.subject}.>"],
+        "storage": "file",
+        "retention": "limits",
+        "max_msgs": journal.records_max,
+        "discard": "old",
+        "deny_delete": True,
+        "deny_purge": True,
+        "allow_direct": True,
+    }
+    if journal.age_s_max is not None:
+        config |= {"max_age": journal.age_s_max * _NANOSECONDS, "duplicate_window": _REPEATED_S * _NANOSECONDS}
+    if journal.bytes_max is not None:
+        config |= {"max_bytes": journal.bytes_max, "compression": "s2"}
+    return config
+
+
+def to_create(journal: Journal[Any]) -> Request:
+    return Request(f"{API}.STREAM.CREATE.{journal.stream}", msgspec.json.encode(config_of(journal)))
+
+
+def created(journal: Journal[Any], answer: Answer) -> None:
+    """One that another version made, with other bounds, serves as well."""
+    _check(journal, answer, tolerated=frozenset({_IN_USE}))
+
+
+def to_append(journal: Journal[T], record: T, name: str, identity: str | None = None) -> Request:
+    """``identity`` keeps a record from being stored twice where its writer has to try again."""
+    headers = None if identity is None else {"Nats-Msg-Id": identity}
+    return Request(f"{journal.subject}.{name}", msgspec.json.encode(record), headers)
+
+
+def appended(journal: Journal[Any], answer: Answer) -> None:
+    _check(journal, answer)
+
+
+def _check(journal: Journal[Any], answer: Answer, tolerated: frozenset[int] = frozenset()) -> None:
+    said = answer.headers.get("Description") or answer.headers.get("Status", "")
+    if not said:
+        error: Mapping[str, Any] = msgspec.json.decode(answer.payload).get("error") or {}
+        if not error or error.get("err_code") in tolerated:
+            return
+        said = str(error.get("description", error))
+    raise BrokerUnavailableError(f"The journal {journal.stream} on the control bus did not take a record: {said}.")
+
+
+class JournalReader(Generic[T]):
+    """Belongs to the thread of its bus."""
+
+    def __init__(self, bus: Bus, journal: Journal[T]) -> None:
+        self._wire = bus.wire
+        self._journal = journal
+
+    def create(self) -> None:
+        ask_all(
+            self._wire,
+            [(f"STREAM.CREATE.{self._journal.stream}", config_of(self._journal))],
+            tolerated=frozenset({_IN_USE}),
+        )
+
+    def ends(self) -> Ends:
+        stream = self._journal.stream
+        reply = ask_all(self._wire, [(f"STREAM.INFO.{stream}", None)], tolerated=frozenset({STREAM_NOT_FOUND}))[0]
+        if "state" not in reply:
+            return Ends(1, 0)
+        state = reply["state"]
+        return Ends(int(state["first_seq"]), int(state["last_seq"]), reply["created"], seconds_of(reply["ts"]))
+
+    def read(self, sequences: Sequence[int]) -> list[Record[T]]:
+        """Those of the records that are still there."""
+        subject = f"{API}.DIRECT.GET.{self._journal.stream}"
+        frames = self._wire.requests([(subject, msgspec.json.encode({"seq": sequence})) for sequence in sequences])
+        found = []
+        for frame in frames:
+            fields = frame.fields()
+            if "Nats-Sequence" in fields:
+                at_s = seconds_of(fields["Nats-Time-Stamp"])
+                found.append(Record(int(fields["Nats-Sequence"]), at_s, self._journal.decode(frame.payload)))
+        return found

@@ -1,0 +1,48 @@
+"""Journals as requests and answers: how they are made, bounded, appended to, and how a refusal is said."""
+
+import msgspec
+import pytest
+
+from tidegate.bus import journals
+from tidegate.bus.documents import AUDIT, LEDGER
+from tidegate.bus.key_value import Answer
+from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.ledger import LedgerReport
+
+REPORT = LedgerReport(gateway="g", process=1, oldest_s=10, newest_s=0, devices=(("d", ((1, 5, 9),)),))
+
+
+def test_a_journal_is_bounded_as_the_catalogue_says() -> None:
+    config = journals.config_of(LEDGER)
+    assert config["max_age"] == 24 * 3600 * 10**9
+    assert config["max_bytes"] == 256 * 1024**2
+    assert config["subjects"] == ["ledger.>"]
+    assert not {"max_age", "max_bytes", "compression"} & set(journals.config_of(AUDIT)), "decisions are kept by number"
+
+
+def test_a_record_is_appended_under_its_writer_and_once() -> None:
+    request = journals.to_append(LEDGER, REPORT, "gateway-1", "gateway-1-1-77")
+    assert (request.subject, request.headers) == ("ledger.gateway-1", {"Nats-Msg-Id": "gateway-1-1-77"})
+    assert LEDGER.decode(request.payload) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("headers", "payload", "why"),
+    [
+        ({}, {"error": {"err_code": 10077, "description": "maximum bytes exceeded"}}, "maximum bytes exceeded"),
+        ({"Status": "503"}, None, "503"),
+        ({"Status": "503", "Description": "No Responders"}, None, "No Responders"),
+    ],
+)
+def test_a_refusal_is_said(headers: dict[str, str], payload: object, why: str) -> None:
+    answer = Answer(headers, b"" if payload is None else msgspec.json.encode(payload))
+    with pytest.raises(BrokerUnavailableError, match=f"LEDGER on the control bus did not take a record: {why}"):
+        journals.appended(LEDGER, answer)
+
+
+def test_a_journal_that_another_version_made_serves_as_well() -> None:
+    journals.appended(LEDGER, Answer({}, b'{"stream":"LEDGER","seq":3}'))
+    in_use = Answer({}, b'{"error":{"err_code":10058,"description":"stream name already in use"}}')
+    journals.created(LEDGER, in_use)
+    with pytest.raises(BrokerUnavailableError, match="in use"):
+        journals.appended(LEDGER, in_use)
