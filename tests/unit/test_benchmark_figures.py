@@ -1,11 +1,13 @@
 """The logic behind the benchmarks' checks, on figures small enough to check by hand."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
 from tidegate_bench.nodes.table_log import Advance, TableLog, accepted_fenced_writes
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.percentiles import percentile
 
 
@@ -44,8 +46,34 @@ def test_the_log_is_followed_commit_by_commit(tmp_path: Path) -> None:
         return {"txn": {"appId": name, "version": version}}
 
     commit(0, {"protocol": {}})
-    assert list(follower.new()) == []
-    commit(1, record("slice-4", 70), record("slice-4-epoch", 2), {"add": {}}, {"add": {}})
-    (found,) = follower.new()
+    follower.follow()
+    assert follower.advances == []
+    commit(1, record("slice-4", 70), record("slice-4-epoch", 2), {"add": {"path": "a"}}, {"add": {"path": "b"}})
+    follower.follow()
+    follower.follow()
+    (found,) = follower.advances
     assert (found.version, found.slice, found.epoch, found.offset, found.files) == (1, 4, 2, 70, 2)
-    assert list(follower.new()) == []
+
+
+def test_what_is_asked_regularly_is_asked_meanwhile_and_once_more_at_the_end() -> None:
+    asked = threading.Semaphore(0)
+    with asked_regularly(asked.release, every_s=0.01):
+        assert asked.acquire(timeout=5)
+        assert asked.acquire(timeout=5)
+    while asked.acquire(blocking=False):
+        pass
+    with asked_regularly(asked.release, every_s=60):
+        pass
+    assert asked.acquire(blocking=False)
+    assert not asked.acquire(blocking=False)
+
+
+def test_what_goes_wrong_with_it_is_raised_at_the_end() -> None:
+    failed = threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"), asked_regularly(fail, every_s=0.01):
+        assert failed.wait(5)

@@ -17,6 +17,7 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.nodes.table_log import Advance, TableLog
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.percentiles import percentile
 
@@ -37,19 +38,18 @@ def run(progress: Progress, out: Path | None) -> Report:
         rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().ownerships))
         load = rig.start_load("moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED)
         log = TableLog(Path(rig.installation.tables) / "readings")
-        advances: list[Advance] = []
         progress.step("Spreading the slices over both nodes.")
         _spread(rig)
-        rig.wait("both nodes to commit", lambda: _both_commit(rig, advances, log))
+        rig.wait("both nodes to commit", lambda: _both_commit(rig, log))
         time.sleep(4.0)
-        moves = _move_slices(rig, progress, log, advances)
+        moves = _move_slices(rig, progress, log)
         progress.step("Waiting for the load and the last commit.")
         load.ask_to_stop()
-        summary = load.last_answer()
-        rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
+        with asked_regularly(log.follow):
+            summary = load.last_answer()
+            rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
         verdict = rig.ledger()
-        advances.extend(log.new())
-    rows = [_row(move, advances) for move in moves]
+    rows = [_row(move, log.advances) for move in moves]
     firsts = sorted(row["first_row_s"] for row in rows)
     lags = sorted(lag for row in rows for lag in row["unmoved_lag_batches"])
     rows.append(
@@ -87,13 +87,13 @@ def _spread(rig: Rig) -> None:
     )
 
 
-def _both_commit(rig: Rig, advances: list[Advance], log: TableLog) -> bool:
-    advances.extend(log.new())
+def _both_commit(rig: Rig, log: TableLog) -> bool:
+    log.follow()
     epochs = {slice_: hold.epoch for slice_, hold in enumerate(rig.assignments.current().ownerships)}
-    return {a.slice for a in advances if a.files and a.epoch == epochs[a.slice]} == set(epochs)
+    return {a.slice for a in log.advances if a.files and a.epoch == epochs[a.slice]} == set(epochs)
 
 
-def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Advance]) -> list[dict[str, Any]]:
+def _move_slices(rig: Rig, progress: Progress, log: TableLog) -> list[dict[str, Any]]:
     chance = random.Random(SEED)  # noqa: S311 - a seeded choice of slices
     moves = []
     for number in range(MOVES):
@@ -110,8 +110,8 @@ def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Adv
             nonlocal epoch
             hold = rig.assignments.current().ownerships[slice_]
             epoch = hold.epoch
-            advances.extend(log.new())
-            return hold.owner == taker and any(a.files and a.slice == slice_ and a.epoch == epoch for a in advances)
+            log.follow()
+            return hold.owner == taker and any(a.files and a.slice == slice_ and a.epoch == epoch for a in log.advances)
 
         rig.wait(f"slice {slice_} on {taker}", taken, 30)
         moves.append(

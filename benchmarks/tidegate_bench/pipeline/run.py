@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.brokers.settings import DISK_BYTES_MIN, BrokerSettings
 from tidegate.model.installation import Installation
-from tidegate.pipeline.ages import delays_s
+from tidegate.pipeline.ages import Ages, delays_s
 from tidegate.pipeline.empty_batches import empty_batches_s
 from tidegate.pipeline.sources.slices import SliceSource
 from tidegate.pipeline.spark import prepare, session
@@ -24,6 +24,7 @@ from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.pipeline.filling import ROW_BYTES, fill, write_parquet
 from tidegate_bench.pipeline.throughput import Workbench
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.installation import Rig
 
 SLICES = 8
@@ -147,10 +148,12 @@ def _delay(spark: SparkSession, progress: Progress, rows: list[dict[str, Any]], 
         rig.wait("the node", lambda: rig.has_progress("delay"))
         progress.step(f"{DELAY_RATE:,} readings a second for {DELAY_SECONDS} s.")
         load = rig.start_load("delay", devices=200, connections=8, rate=DELAY_RATE, seconds=DELAY_SECONDS, seed=1)
-        summary = load.last_answer()
-        rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 60)
+        ages = Ages(Path(rig.installation.tables) / "readings")
+        with asked_regularly(ages.follow):
+            summary = load.last_answer()
+            rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 60)
         node.stop()
-        delays = delays_s(Path(rig.installation.tables) / "readings", skip_s=DELAY_SECONDS / 3)
+        delays = delays_s(ages.rows(), skip_s=DELAY_SECONDS / 3)
         rows.append({"what": "delay", **_spread(delays), "fleet": summary})
         progress.step("Measuring empty batches again.")
         rows.append({"what": "empty batch", **_spread(empty_batches_s(spark))})
