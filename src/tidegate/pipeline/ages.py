@@ -29,7 +29,7 @@ _Part = dict[str, npt.NDArray[Any]]
 class Ages:
     """Every message that the readings' table gets from now on. Call ``follow`` regularly while it does.
 
-    Files are read as they are committed, so none has to be there at the end.
+    Files are read as they are committed, so none has to be there at the end. ``messages`` says how many it has.
     """
 
     def __init__(self, table: Path) -> None:
@@ -37,11 +37,15 @@ class Ages:
         self._log = LogFollower(table)
         self._devices: dict[str, int] = {}
         self._parts: list[_Part] = []
+        self.messages = 0
 
     def follow(self) -> None:
         """Take in what was committed since the last call."""
         for entry in self._log.follow():
-            self._parts += [self._part(self._read(path), entry.at_s) for path in entry.appended()]
+            for path in entry.appended():
+                rows = self._read(path)
+                self._parts.append(self._part(rows, entry.at_s))
+                self.messages += rows.num_rows
 
     def rows(self) -> pa.Table:
         """Who sent each message, when it was taken, arrived in the log and was committed, and its readings.
