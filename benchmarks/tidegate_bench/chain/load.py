@@ -13,6 +13,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ class Load:
         for number in self._by_number:
             self._poll.register(number, select.EPOLLIN)
         self._is_stopped = False
-        self._poll.register(sys.stdin.fileno(), select.EPOLLIN)
+        # Without a buffer: a line that was read ahead would wake nobody up.
+        self.told = FileIO(sys.stdin.fileno(), closefd=False)
+        self._poll.register(self.told, select.EPOLLIN)
 
     def send(self, rate_per_s: float, seconds: float) -> dict[str, Any]:
         """One load from its first reading to its last acknowledgement."""
@@ -128,7 +131,7 @@ class Load:
 
     def _hear(self) -> None:
         """A line while a load runs ends it; so does the end of the input."""
-        sys.stdin.readline()
+        self.told.readline()
         self._is_stopped = True
 
     def _sent(self) -> int:
@@ -151,8 +154,8 @@ def main() -> None:
     load = Load((options.host, options.port), options.devices, options.name, here.mqtt_user, here.mqtt_password)
     gc.disable()
     _say({"connected": options.devices, "window": WINDOW})
-    while line := sys.stdin.readline():
-        if line.strip() != STOP:  # one that came too late
+    while line := load.told.readline():
+        if line.strip() != STOP.encode():  # one that came too late
             asked = json.loads(line)
             _say(load.send(asked["rate"], asked["seconds"]))
 
