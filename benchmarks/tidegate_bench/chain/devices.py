@@ -4,13 +4,13 @@ A device has at most ``WINDOW`` publishes in flight. What is due beyond that wai
 taking stays the one when it was due: a chain that makes devices wait gets older readings, not fewer.
 """
 
+import socket
 import time
 from array import array
 
 from tidegate.model.errors import TidegateError
 from tidegate.mqtt.client import encode_publish
 from tidegate.mqtt.fields import PACKET_ID_MAX
-from tidegate_bench.rig.clients import LoadClient
 
 WINDOW = 16
 _PUBACK_BYTES = 4
@@ -46,20 +46,26 @@ class FlatOut:
 
 
 class LoadDevice:
-    """``due`` readings wait to be sent. ``turn`` counts those of this load, ``_seq`` all that it ever sent."""
+    """``due`` readings wait to be sent. ``turn`` counts those of this load, ``sent`` all that it ever sent.
 
-    def __init__(self, place: int, client: LoadClient, name: str, took_ms: "array[float]") -> None:
-        self.place, self.socket = place, client.socket
-        self.due = self.turn = self.acked = 0
+    One whose connection is lost does nothing until it has another; what it had in flight stays unacknowledged.
+    """
+
+    def __init__(self, place: int, name: str, took_ms: "array[float]") -> None:
+        self.place = place
+        self.due = self.turn = self.sent = self.acked = 0
         self._topic = f"telemetry/{name}".encode()
-        self._seq = self._packet_id = 0
-        self._in_flight: dict[int, float] = {}
         self._took_ms = took_ms
+
+    def connected(self, connection: socket.socket) -> None:
+        self.socket, self.is_lost = connection, False
+        self._packet_id = 0
+        self._in_flight: dict[int, float] = {}
         self._unsent = self._unread = b""
 
     @property
-    def sent(self) -> int:
-        return self._seq
+    def in_flight(self) -> int:
+        return 0 if self.is_lost else len(self._in_flight)
 
     @property
     def is_blocked(self) -> bool:
@@ -75,10 +81,10 @@ class LoadDevice:
         for _ in range(count):
             self._packet_id = self._packet_id % PACKET_ID_MAX + 1
             taken_s = schedule.taken_s(self.place, self.turn, now_s)
-            payload = b'{"boot":1,"seq":%d,"time":%.4f,"value":%d.5}' % (self._seq, taken_s, self._seq % 80)
+            payload = b'{"boot":1,"seq":%d,"time":%.4f,"value":%d.5}' % (self.sent, taken_s, self.sent % 80)
             packets.append(encode_publish(self._topic, payload, packet_id=self._packet_id))
             self._in_flight[self._packet_id] = now_s
-            self._seq += 1
+            self.sent += 1
             self.turn += 1
         self.due -= count
         self._write(b"".join(packets))
@@ -93,8 +99,11 @@ class LoadDevice:
             data = self.socket.recv(65_536)
         except BlockingIOError:
             return
+        except OSError:
+            data = b""
         if not data:
-            raise TidegateError("A connection of the load was closed by its peer: read the peer's log for the reason.")
+            self.is_lost = True
+            return
         data = self._unread + data
         whole = len(data) - len(data) % _PUBACK_BYTES
         for place in range(0, whole, _PUBACK_BYTES):
@@ -112,4 +121,6 @@ class LoadDevice:
             taken = self.socket.send(data)
         except BlockingIOError:
             taken = 0
+        except OSError:  # what was said before the end is still to be read
+            taken = len(data)
         self._unsent = data[taken:]

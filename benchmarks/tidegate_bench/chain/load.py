@@ -2,7 +2,8 @@
 
 It connects its devices, says so in a line of JSON, and waits for lines on its standard input: ``{"rate": 5000,
 "seconds": 20}`` sends that many readings a second, spread evenly over the devices; a rate of 0 sends as fast as they
-are acknowledged; ``stop`` ends that early. When everything that it sent is acknowledged it says in a line how it went.
+are acknowledged; ``stop`` ends that early, and so does a connection that is lost. When everything that it sent is
+acknowledged it says in a line how it went.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -32,18 +34,19 @@ STOP = "stop"
 class Load:
     def __init__(self, address: tuple[str, int], devices: int, name: str, user: str, password: str) -> None:
         self._took_ms = array("f")
-        opened = mqtt_clients.open_clients(address, devices, name=name, user=user, password=password)
-        self._devices = [
-            LoadDevice(place, client, f"{name}-{place}", self._took_ms) for place, client in enumerate(opened)
-        ]
-        self._by_number = {device.socket.fileno(): device for device in self._devices}
-        self._poll = select.epoll()
-        for number in self._by_number:
-            self._poll.register(number, select.EPOLLIN)
-        self._is_stopped = False
+        self._devices = [LoadDevice(place, f"{name}-{place}", self._took_ms) for place in range(devices)]
+        self._open = partial(mqtt_clients.open_clients, address, devices, name=name, user=user, password=password)
         # Without a buffer: a line that was read ahead would wake nobody up.
         self.told = FileIO(sys.stdin.fileno(), closefd=False)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._poll = select.epoll()
         self._poll.register(self.told, select.EPOLLIN)
+        for device, client in zip(self._devices, self._open(), strict=True):
+            device.connected(client.socket)
+            self._poll.register(client.socket, select.EPOLLIN)
+        self._by_number = {device.socket.fileno(): device for device in self._devices}
 
     def send(self, rate_per_s: float, seconds: float) -> dict[str, Any]:
         """One load from its first reading to its last acknowledgement."""
@@ -56,10 +59,10 @@ class Load:
         late_s_max = self._paced(rate_per_s, seconds) if rate_per_s else self._flat_out(seconds)
         sending_s = time.time() - began_s
         acked = self._acked() - before[1]
-        self._until(lambda: self._acked() == self._sent(), DRAIN_S)
+        self._until(lambda: not any(device.in_flight for device in self._devices), DRAIN_S)
         took_ms = sorted(self._took_ms) or [0.0]
         return {
-            "began_s": round(began_s, 3),
+            "began_s": began_s,
             "sending_s": round(sending_s, 3),
             "sent": self._sent() - before[0],
             "acked": self._acked() - before[1],
@@ -68,8 +71,20 @@ class Load:
             "ack_ms_p50": round(percentile(took_ms, 50), 2),
             "ack_ms_p99": round(percentile(took_ms, 99), 2),
             "load_cpu_s": round(time.process_time() - used_s, 3),
+            "connections_lost": self._lost(),
             "stopped": self._is_stopped,
         }
+
+    def recover(self) -> None:
+        """Where connections were lost, all devices connect anew."""
+        if self._lost():
+            self._poll.close()
+            for device in self._devices:
+                device.socket.close()
+            self._connect()
+
+    def _lost(self) -> int:
+        return sum(device.is_lost for device in self._devices)
 
     def _paced(self, rate_per_s: float, seconds: float) -> float:
         schedule, total, released = Schedule(rate_per_s, len(self._devices)), round(rate_per_s * seconds), 0
@@ -115,13 +130,16 @@ class Load:
                     self._watch(device)
                 if event & ~select.EPOLLOUT:
                     device.receive(now_s)
-                if schedule is not None:
+                if device.is_lost:
+                    self._poll.unregister(number)
+                    self._is_stopped = True
+                elif schedule is not None:
                     self._send(device, schedule, now_s)
             if self._is_stopped and schedule is not None:
                 return
 
     def _send(self, device: LoadDevice, schedule: Schedule | FlatOut, now_s: float) -> None:
-        if device.due and not device.is_blocked:
+        if device.due and not device.is_blocked and not device.is_lost:
             device.send(schedule, now_s)
             if device.is_blocked:
                 self._watch(device)
@@ -157,6 +175,7 @@ def main() -> None:
     while line := load.told.readline():
         if line.strip() != STOP.encode():  # one that came too late
             asked = json.loads(line)
+            load.recover()
             _say(load.send(asked["rate"], asked["seconds"]))
 
 

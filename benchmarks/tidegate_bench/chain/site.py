@@ -34,6 +34,8 @@ BEHIND_S_MAX = 3 * AGE_S_MAX
 LOOK_S = 0.2
 WATCH_S = 1.0
 SETTLE_S_MAX = 180.0
+QUIET_S = 5.0
+STAMP_S = 0.001
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +63,13 @@ class Site:
         self._load.tell(json.dumps({"rate": rate_per_s, "seconds": warm_s + seconds}))
         found = self._watched(ages, rate_per_s, warm_s, warm_s + seconds)
         said = self._load.answer()
-        self._settle(ages, said["acked"])
-        row = {"rate_per_s": rate_per_s, "seconds": seconds, "stored": ages.messages, **said, "shares": found}
+        self._settle(ages, said["acked"], said["sent"])
         rows = ages.rows()
         taken_s, arrived_s, committed_s = (rows[name].to_numpy() for name in ("taken_s", "arrived_s", "committed_s"))
+        # What an earlier load was never told to be stored may come late.
+        stored = int((taken_s >= said["began_s"] - STAMP_S).sum())
         counted = taken_s >= said["began_s"] + warm_s
+        row = {"rate_per_s": rate_per_s, "seconds": seconds, "stored": stored, **said, "shares": found}
         row |= _ages(taken_s[counted], arrived_s[counted], committed_s[counted])
         return {**row, "held": is_held(row)}
 
@@ -96,12 +100,16 @@ class Site:
             self._watched_s = time.monotonic()
             self._chain.watch()
 
-    def _settle(self, ages: Ages, expected: int) -> None:
-        """The next load begins when the tables have everything of this one."""
+    def _settle(self, ages: Ages, expected: int, sent: int) -> None:
+        """The next load begins when the tables have everything of this one, whether it was acknowledged or not."""
+        changed_s, messages = time.monotonic(), 0
 
         def is_stored() -> bool:
+            nonlocal changed_s, messages
             self._look_after(ages)
-            return ages.messages >= expected
+            if ages.messages != messages:
+                changed_s, messages = time.monotonic(), ages.messages
+            return messages >= sent or (messages >= expected and time.monotonic() - changed_s > QUIET_S)
 
         if not wait_until(is_stored, SETTLE_S_MAX, LOOK_S):
             raise TidegateError(
