@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model.errors import UserError
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.chain import alone, shares
@@ -53,6 +54,8 @@ def measured(progress: Progress, out: Path | None, times: Times, configurations:
     began_s = time.monotonic()
     parts = Parts(None if out is None else out / "parts")
     rows = parts.done("alone", lambda: [_machine(times), *alone.measured(progress, times.alone_s, times.alone_rounds)])
+    if rows[0]["times"] != msgspec.to_builtins(times):
+        raise UserError(f"{out} has parts of a run that took other times: name an empty directory with --out.")
     for configuration in configurations:
         rows += _searched(configuration, parts, progress, out, times)
     return Report("bench chain", rows, checks(rows), round(time.monotonic() - began_s, 1))

@@ -13,7 +13,7 @@ from tidegate_bench.rig.nodes import kind_of
 
 # A node's processes by what they do; its first one is the driver.
 NODE_PARTS = ("driver", "jvm", "workers", "planner")
-_PART_OF = {"JVM": "jvm", "worker": "workers", "planner": "planner", "other": "driver"}
+_PART_OF = {"JVM": "jvm", "worker": "workers", "planner": "planner", "other": "planner"}
 INTO_LOG, INTO_TABLE = "into the log", "from the log into the tables"
 # Which parts work on which half of the way. Brokers store on the first and are read from on the second.
 WORKS_ON = {INTO_LOG: ("gateway", "brokers"), INTO_TABLE: (*NODE_PARTS, "brokers")}

@@ -34,8 +34,9 @@ BEHIND_S_MAX = 3 * AGE_S_MAX
 LOOK_S = 0.2
 WATCH_S = 1.0
 SETTLE_S_MAX = 180.0
-QUIET_S = 5.0
-STAMP_S = 0.001
+# Readings that nobody acknowledged may be stored or not: after this long without one, no more are waited for.
+QUIET_S = 10.0
+STAMP_S = 0.001  # a reading's time is rounded
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,12 +64,11 @@ class Site:
         self._load.tell(json.dumps({"rate": rate_per_s, "seconds": warm_s + seconds}))
         found = self._watched(ages, rate_per_s, warm_s, warm_s + seconds)
         said = self._load.answer()
-        self._settle(ages, said["acked"], said["sent"])
+        self._settle(ages, said)
         rows = ages.rows()
         taken_s, arrived_s, committed_s = (rows[name].to_numpy() for name in ("taken_s", "arrived_s", "committed_s"))
-        # What an earlier load was never told to be stored may come late.
-        stored = int((taken_s >= said["began_s"] - STAMP_S).sum())
         counted = taken_s >= said["began_s"] + warm_s
+        stored = _stored(ages, said["began_s"])
         row = {"rate_per_s": rate_per_s, "seconds": seconds, "stored": stored, **said, "shares": found}
         row |= _ages(taken_s[counted], arrived_s[counted], committed_s[counted])
         return {**row, "held": is_held(row)}
@@ -100,22 +100,28 @@ class Site:
             self._watched_s = time.monotonic()
             self._chain.watch()
 
-    def _settle(self, ages: Ages, expected: int, sent: int) -> None:
+    def _settle(self, ages: Ages, said: dict[str, Any]) -> None:
         """The next load begins when the tables have everything of this one, whether it was acknowledged or not."""
-        changed_s, messages = time.monotonic(), 0
+        changed_s, messages, stored = time.monotonic(), -1, 0
 
         def is_stored() -> bool:
-            nonlocal changed_s, messages
+            nonlocal changed_s, messages, stored
             self._look_after(ages)
             if ages.messages != messages:
-                changed_s, messages = time.monotonic(), ages.messages
-            return messages >= sent or (messages >= expected and time.monotonic() - changed_s > QUIET_S)
+                changed_s, messages, stored = time.monotonic(), ages.messages, _stored(ages, said["began_s"])
+            is_quiet = time.monotonic() - changed_s > QUIET_S
+            return stored >= said["sent"] or (stored >= said["acked"] and is_quiet)
 
         if not wait_until(is_stored, SETTLE_S_MAX, LOOK_S):
             raise TidegateError(
-                f"{expected - ages.messages} acknowledged readings are not in the table after {SETTLE_S_MAX:.0f} s: "
+                f"{said['acked'] - stored} acknowledged readings are not in the table after {SETTLE_S_MAX:.0f} s: "
                 f"see the logs in {self._chain.state}."
             )
+
+
+def _stored(ages: Ages, began_s: float) -> int:
+    """Of the load that began then: what an earlier one had in flight when it lost connections may come late."""
+    return int((ages.rows()["taken_s"].to_numpy() >= began_s - STAMP_S).sum())
 
 
 def is_held(row: dict[str, Any]) -> bool:
