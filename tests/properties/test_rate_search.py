@@ -47,6 +47,28 @@ def test_a_search_that_was_broken_off_goes_on_as_if_it_had_not(limit_per_s: floa
     assert (following.rate_per_s, following.is_proof) == (expected.rate_per_s, expected.is_proof)
 
 
+@given(LIMITS, st.sets(st.integers(min_value=0, max_value=ATTEMPTS_MAX)))
+def test_a_disturbance_now_and_then_changes_nothing(limit_per_s: float, disturbed: set[int]) -> None:
+    """At most every second attempt, so that no rate is disturbed as often as it may be tried."""
+    made: list[Attempt] = []
+    while (attempt := next_attempt(made)) is not None:
+        assert len(made) < 2 * ATTEMPTS_MAX
+        fails = len(made) % 2 == 0 and len(made) // 2 in disturbed
+        held = attempt.rate_per_s <= limit_per_s and not fails
+        made.append(
+            Attempt(rate_per_s=attempt.rate_per_s, is_proof=attempt.is_proof, held=held, disturbed=fails),
+        )
+    assert sustained_per_s(made) == sustained_per_s(searched(limit_per_s, limit_per_s))
+
+
+def test_a_rate_that_is_never_held_counts_however_disturbed() -> None:
+    made: list[Attempt] = []
+    while (attempt := next_attempt(made)) is not None:
+        assert len(made) < ATTEMPTS_MAX
+        made.append(Attempt(rate_per_s=attempt.rate_per_s, is_proof=attempt.is_proof, disturbed=True))
+    assert sustained_per_s(made) == 0.0
+
+
 def test_a_chain_that_holds_nothing_ends_the_search() -> None:
     made = searched(0.0, 0.0)
     assert sustained_per_s(made) == 0.0

@@ -110,6 +110,17 @@ def test_a_configuration_shows_its_proof_and_what_was_short_beyond_it() -> None:
     assert (found["bottleneck"], found["bottleneck_at_per_s"]) == ("driver", 200.0)
 
 
+def test_an_attempt_that_was_not_disturbed_says_more() -> None:
+    rows = [
+        attempt(90.0, is_proof=True),
+        attempt(100.0, held=False, shares={**QUIET, "others": 1.0, "brokers": 0.9}),
+        attempt(200.0, held=False, shares={**QUIET, "jvm": 0.9}),
+    ]
+    made = [Attempt(rate_per_s=row["rate_per_s"], is_proof=row["is_proof"], held=row["held"]) for row in rows]
+    found = sustained(CONFIGURATIONS[0], made, rows, processors=2)
+    assert (found["bottleneck"], found["bottleneck_at_per_s"]) == ("jvm", 200.0)
+
+
 def test_where_nothing_is_held_the_lowest_attempt_says_why() -> None:
     rows = [attempt(200.0, held=False), attempt(100.0, held=False, age_s_p99=9.0)]
     made = [Attempt(rate_per_s=row["rate_per_s"], is_proof=False) for row in rows]

@@ -34,6 +34,8 @@ MACHINE, ATTEMPT, SUSTAINED = "machine", "attempt", "sustained"
 CHAIN_VS_BROKER_MIN = 0.1
 # The load has to be able to do this much more than it is asked for.
 LOAD_VS_BROKER_MIN = 1.5
+# Of all processors. A little is the kernel's own work for the chain, which no process is charged for.
+OTHERS_SHARE_MAX = 0.15
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +89,7 @@ def _searched(
 
             (row,) = parts.done(f"{configuration.name}-{len(made) + 1}", make)
             rows.append(row)
-            made.append(msgspec.structs.replace(attempt, held=row["held"]))
+            made.append(msgspec.structs.replace(attempt, held=row["held"], disturbed=is_disturbed(row, _processors())))
     return [*rows, sustained(configuration, made, rows, _processors())]
 
 
@@ -114,7 +116,7 @@ def sustained(
     rate_per_s = sustained_per_s(made)
     proofs = [row for row in rows if row["is_proof"] and row["held"]]
     beyond = [row for row in rows if not row["held"] and row["rate_per_s"] > rate_per_s]
-    border = min(beyond or proofs, key=lambda row: float(row["rate_per_s"]))
+    border = min(beyond or proofs, key=lambda row: (is_disturbed(row, processors), row["rate_per_s"]))
     name, why = shares.bottleneck(border, processors)
     shown = proofs[-1] if proofs else border
     return {
@@ -127,6 +129,11 @@ def sustained(
         "bottleneck_why": why,
         "bottleneck_at_per_s": border["rate_per_s"],
     }
+
+
+def is_disturbed(row: dict[str, Any], processors: int) -> bool:
+    """Whether so much else ran on the machine that an attempt says little."""
+    return bool(row["shares"]["others"] > OTHERS_SHARE_MAX * processors)
 
 
 def flat_out_per_s(rows: list[dict[str, Any]], part: str) -> float:
