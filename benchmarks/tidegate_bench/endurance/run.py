@@ -9,14 +9,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance import aged, commits, known, live, takeover
+from tidegate_bench.rig.parts import Parts
 
 Part = Callable[[Progress], dict[str, Any]]
 
@@ -32,21 +32,14 @@ MAINTENANCE_RUNS_MIN = 10
 
 def run(progress: Progress, out: Path | None) -> Report:
     started_s = time.monotonic()
-    rows = [{"part": name, **_result(name, part, progress, out)} for name, part in PARTS.items()]
+    kept = Parts(None if out is None else out / "parts")
+    rows = [row for name, part in PARTS.items() for row in kept.done(name, partial(_do, name, part, progress))]
     return Report("bench endurance", rows, _checks(rows), round(time.monotonic() - started_s, 1))
 
 
-def _result(name: str, part: Part, progress: Progress, out: Path | None) -> dict[str, Any]:
-    """What an earlier run has left, or what this one finds."""
-    kept = None if out is None else out / f"endurance-{name}.json"
-    if kept is not None and kept.exists():
-        progress.step(f"Part {name}: found in {kept}.")
-        return msgspec.json.decode(kept.read_bytes(), type=dict[str, Any])
+def _do(name: str, part: Part, progress: Progress) -> list[dict[str, Any]]:
     progress.step(f"Part {name}.")
-    found = part(progress)
-    if kept is not None:
-        kept.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
-    return found
+    return [{"part": name, **part(progress)}]
 
 
 def _checks(rows: list[dict[str, Any]]) -> list[Check]:

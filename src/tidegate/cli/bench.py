@@ -25,6 +25,7 @@ CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 BENCHMARKS: dict[str, str] = {
     "chain": "tidegate_bench.chain.run:run",
     "crashes": "tidegate_bench.nodes.crashes:run",
+    "endurance": "tidegate_bench.endurance.run:run",
     "fuzz": "tidegate_bench.fuzz.run:run",
     "gateway": "tidegate_bench.gateway.run:run",
     "hostile": "tidegate_bench.hostile.run:run",

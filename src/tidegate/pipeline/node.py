@@ -31,7 +31,7 @@ from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.scratch import Scratch, prefix_of, remove_leftovers
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sources.slices import SliceSource
-from tidegate.pipeline.spark import prepare, session
+from tidegate.pipeline.spark import heap_mib, prepare, session
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskSettings
@@ -41,6 +41,7 @@ RETENTION = "retention"
 IDENTITIES = "identities"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
+WEIGH_S = 10.0
 
 
 class Node:
@@ -60,6 +61,7 @@ class Node:
         self._scratch: Scratch | None = None
         self._failure: BaseException | None = None
         self._was_ready = False
+        self._weigh_at_s = 0.0
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
         self._retention = Retention(self._installation, settings, time.monotonic(), fsync=fsync)
@@ -159,6 +161,7 @@ class Node:
                 query.awaitTermination(LOOK_S)  # type: ignore[arg-type]
                 self._flush(sink)
                 self._report(query)
+                self._weigh()
                 self._purge()
             was_told = query.isActive
         finally:
@@ -180,6 +183,12 @@ class Node:
             if not self._was_ready:
                 self._was_ready = True
                 self._say(f"Node {self._settings.name} is ready.")
+
+    def _weigh(self) -> None:
+        """Say now and then what the JVM holds: of all that could grow, only it can tell."""
+        if time.monotonic() >= self._weigh_at_s:
+            self._weigh_at_s = time.monotonic() + WEIGH_S
+            self._board.weighed(heap_mib())
 
     def _unseen(self, query: StreamingQuery) -> list[dict[str, Any]]:
         """Every report since the last look, oldest first: batches may be quicker than looks, and each one counts.

@@ -15,7 +15,9 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.model.errors import UserError
@@ -57,6 +59,20 @@ def java_home(cache: Path) -> Path:
         partial.chmod(0o755)
         partial.replace(script)
     return home
+
+
+def heap_mib() -> int:
+    """What the JVM of this process's session holds after a collection: the heap without Eden."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jvm is None:
+        return 0
+    pools = context._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    held: int = sum(pool.getUsage().getUsed() for pool in pools if _outlives(pool))
+    return round(held / 2**20)
+
+
+def _outlives(pool: Any) -> bool:
+    return str(pool.getType()) == "Heap memory" and "Eden" not in str(pool.getName())
 
 
 def _fingerprint(text: str) -> str:
