@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 PR_SET_PDEATHSIG = 1
+KILL_LOOKS_MAX = 5
 
 
 class Spawner:
@@ -70,9 +71,13 @@ def paused_descendants() -> list[str]:
 def kill_descendants() -> None:
     """SIGKILL to all that this process started, and to what that started: a paused one hears nothing else.
 
-    Again until there is nobody left: one of them may have forked between the look and the signal.
+    Again until there is nobody left: one of them may have forked between the look and the signal. One that waits for a
+    disk which does not answer dies when it does, and is not waited for.
     """
-    while left := _descendants():
+    for _ in range(KILL_LOOKS_MAX):
+        left = _descendants()
+        if not left:
+            return
         for process in left:
             with contextlib.suppress(psutil.Error):
                 process.kill()
