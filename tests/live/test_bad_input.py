@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.processes import tidegate
-from support.rigs import NODES, fleet, spread
+from support.bus import ControlBus
+from support.log import Log
+from support.processes import said, tidegate
+from support.rigs import NODES, fleet, settle, spread
 
+from tidegate.bus.documents import JOBS, SLICES
 from tidegate_bench.rig.installation import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -74,6 +77,54 @@ def test_a_full_disk_stops_nothing_for_good(rig: Rig, small_disk: Path) -> None:
     rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 60)
     verdict = rig.ledger()
     assert (verdict.lost, verdict.duplicated) == (0, 0)
+
+
+def test_a_job_that_cannot_be_read_is_named_keeps_what_it_had_and_expires(rig: Rig) -> None:
+    def alarms() -> str:
+        return " ".join(alarm_of(rig, name) or "" for name in NODES)
+
+    def first_sequences() -> list[int]:
+        with Log(rig.installation) as log:
+            return [log.state(slice_)["first_seq"] for slice_ in range(rig.installation.slices)]
+
+    settle(rig, fleet(rig, "job-before", seconds=1))
+    with ControlBus(rig.installation) as bus, Log(rig.installation) as log:
+        reached = log.ends()
+        for _ in range(6):  # it lives, and reads nothing
+            bus.put(JOBS, reached, "nightly")
+            time.sleep(0.5)
+        running = fleet(rig, "job-during", seconds=2)
+        bus.put_raw("jobs.nightly", b"{{")
+        rig.wait("the alarm", lambda: "'jobs.nightly' on the control bus is damaged" in alarms(), 20)
+        settle(rig, running)
+        assert any(first <= reached[slice_] for slice_, first in enumerate(first_sequences())), "it keeps what it had"
+        rig.wait("its end", lambda: "The job nightly has not written 'jobs.nightly'" in alarms(), 30)
+        rig.wait("the log to be purged", lambda: first_sequences() == list(log.ends().values()), 30)
+    assert "nightly" in said("jobs", "--state", str(rig.state))
+    said("jobs", "--forget", "nightly", "--state", str(rig.state))
+    rig.wait("no alarm", lambda: not alarms().strip(), 20)
+
+
+def test_slices_that_cannot_be_read_are_told_by_every_node(rig: Rig) -> None:
+    with ControlBus(rig.installation) as bus:
+        good = bus.entry(SLICES)
+        assert good is not None
+        bus.put_raw("slices", b"{{")
+        try:
+            for name in NODES:
+                rig.wait(
+                    "the alarm", lambda name=name: "'slices' on the control bus" in (alarm_of(rig, name) or ""), 20
+                )
+        finally:
+            bus.put_raw("slices", good.value)
+        for name in NODES:
+            rig.wait("its end", lambda name=name: alarm_of(rig, name) is None, 20)
+    settle(rig, fleet(rig, "after-damage", seconds=1))
+
+
+def alarm_of(rig: Rig, name: str) -> str | None:
+    said = rig.progress(name)
+    return said.alarm if said is not None else None
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,26 @@ import pytest
 from support.bus import LEASE_S, ControlBus
 from support.clients import publish_all
 from support.log import Log
-from support.processes import TIDEGATE
+from support.processes import TIDEGATE, tidegate
 from support.waiting import until, until_async
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.documents import ADVICE, GATEWAYS, LEADER, LOOP_STATE, NODE_LEASES, PROGRESS, ROUTES, TABLES, Holder
+from tidegate.bus.documents import (
+    ADVICE,
+    GATEWAYS,
+    LEADER,
+    LOOP_STATE,
+    NODE_LEASES,
+    OFFSETS,
+    PROGRESS,
+    ROUTES,
+    TABLES,
+    Holder,
+)
 from tidegate.bus.leases import LeaderLease, Lease
 from tidegate.cli import explain as commands
+from tidegate.controller.forgetting import forget_gone
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
@@ -307,6 +320,26 @@ def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
     asyncio.run(scenario())
 
 
+def test_slices_that_cannot_be_read_hide_nothing_else(site: Site) -> None:
+    site.publish(20)
+    site.bus.assignments.change(lambda before: before.adopt(["paper"])[0])
+    sensors = Sensors(site.here, name="test")
+    until(lambda: sensors.observe(()).arrived >= 20)
+    site.bus.put_raw("slices", b"{{")
+    site.publish(10)
+    until(lambda: sensors.observe(()).arrived >= 30)
+    seen = sensors.observe(())
+    assert any("'slices' on the control bus is damaged" in alarm for alarm in seen.alarms)
+    assert [(node.name, node.slices) for node in seen.nodes] == [("paper", (0, 1))], "as it was last"
+    sensors.close()
+    site.bus.put_raw("progress.paper", b"{{")
+    shown = tidegate("status", "--state", str(site.state))
+    assert shown.returncode == 0
+    assert "'slices' on the control bus is damaged" in shown.stderr
+    assert "30 readings wait, 1 processing node(s) run." in shown.stdout
+    assert "'progress.paper' on the control bus is" in " ".join(shown.stdout.split())
+
+
 def alarms(controller: Controller) -> tuple[str, ...]:
     return controller.view().alarms
 
@@ -351,19 +384,48 @@ def test_slices_and_tables_are_told_as_they_are_or_as_unknown(site: Site) -> Non
         assert {one.waiting for one in before.slices} <= {None, 0}, "what is committed was never said"
         assert None in {one.waiting for one in before.slices}
         site.commit_all()
-        said = TablesState(maintainer="m1", at_s=time.time(), alarms=("readings has many files.",))
+        said = TablesState(maintainer="m1", at_s=time.time(), alarms=("The table readings has many files.",))
         site.bus.put(TABLES, said)
         now = sensors.observe(())
         assert sum(one.stored or 0 for one in now.slices) == 20
         assert [(one.waiting, one.age_s) for one in now.slices] == [(0, 0.0)] * len(now.slices)
         assert now.tables == said
-        assert "Tables: readings has many files." in now.alarms
+        assert "The table readings has many files." in now.alarms
         site.bus.put(TABLES, msgspec.structs.replace(said, at_s=time.time() - 200))
         assert any("No maintainer has said anything for 3 min" in alarm for alarm in sensors.observe(()).alarms)
         site.brokers.kill_broker(0)
         after = sensors.observe(())
         assert {(one.stored, one.waiting, one.age_s) for one in after.slices} == {(None, None, None)}
         assert after.tables is not None
+
+
+def test_what_nodes_said_that_are_gone_for_good_is_forgotten_once_their_offsets_are_stored(site: Site) -> None:
+    lease = LeaderLease(site.bus, "leader", 10.0)
+    gone = NodeProgress(node="gone", slices={1: SliceProgress(committed=7)})
+    site.bus.put(PROGRESS, gone, "gone")
+    site.bus.put_raw("progress.broken", b"{{")
+    assert forget_gone(site.bus, {1: 7}, 0.0) == [], "nobody leads: nobody knows the bus's time"
+    time.sleep(0.05)
+    assert lease.keep()
+    assert forget_gone(site.bus, {1: 7}) == [], "they have said it only just now"
+    assert forget_gone(site.bus, {1: 6}, 0.0) == ["broken"], "what it has committed is known from it alone"
+    assert forget_gone(site.bus, {1: 7}, 0.0) == ["gone"]
+    assert site.bus.names(PROGRESS) == ["paper"], "one that holds its lease stays"
+    lease.end()
+
+
+def test_a_leading_controller_stores_offsets_before_it_forgets_who_told_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.controller.sensors.forget_gone", partial(forget_gone, forgotten_s=0.0))
+    site.bus.put(PROGRESS, NodeProgress(node="gone", slices={1: SliceProgress(committed=7)}), "gone")
+
+    async def scenario() -> None:
+        async with controlling(site.here):
+            await until_async(lambda: site.bus.names(PROGRESS) == ["paper"])
+
+    asyncio.run(scenario())
+    assert site.bus.get(OFFSETS) == {1: 7}
 
 
 def test_offsets_outlive_a_node_that_gave_its_slices_away(site: Site) -> None:

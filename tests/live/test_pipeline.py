@@ -15,6 +15,7 @@ from support.rigs import NODES, SETTINGS, fleet, owners, settle, spread, table
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.transforms.means import merge
 from tidegate_bench.nodes.table_log import TableLog, accepted_fenced_writes
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.installation import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -106,15 +107,17 @@ def test_the_same_node_twice_is_refused_with_a_sentence(rig: Rig) -> None:
 
 def test_a_frozen_node_loses_its_slices_and_can_add_nothing_when_it_wakes(rig: Rig) -> None:
     spread(rig)
+    log = TableLog(Path(rig.installation.tables) / "readings")
     running = fleet(rig, "frozen", seconds=8)
     time.sleep(1.5)
     rig.nodes["left"].signal_all(signal.SIGSTOP)
     rig.wait("the take-over", lambda: set(owners(rig)) == {"right"}, 20)
     time.sleep(1.5)
     rig.nodes["left"].signal_all(signal.SIGCONT)
-    settle(rig, running)
-    advances = list(TableLog(Path(rig.installation.tables) / "readings").new())
-    assert accepted_fenced_writes(advances) == 0
+    with asked_regularly(log.follow):
+        settle(rig, running)
+    assert {advance.slice for advance in log.advances if advance.files} == set(range(rig.installation.slices))
+    assert accepted_fenced_writes(log.advances) == 0
 
 
 def test_a_killed_node_is_taken_over_from_and_comes_back(rig: Rig) -> None:

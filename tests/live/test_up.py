@@ -46,8 +46,9 @@ def test_up_serves_until_ctrl_c_and_leaves_nothing_running(running: subprocess.P
     assert "1 processing node(s) run." in said("status", *here)
     with ControlBus(load_installation(state)) as bus:
         always = {"gateways", "leader", "lease", "offsets", "policy.send_rate", "progress", "routes", "scale", "slices"}
+        always |= {"tables"}
         until(lambda: always <= bus.documents())
-    assert "readings:" in said("compact", *here)
+    assert "readings" in said("table", "compact", *here)
     assert tidegate("ledger", "check", "--json", *here).returncode == 0
     _, *children = family(running.pid)
     assert children

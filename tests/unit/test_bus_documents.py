@@ -128,9 +128,14 @@ def folders_that_use(name: str) -> set[str]:
         part
         for folder, part in PART_OF.items()
         for file in (SOURCE / folder).rglob("*.py")
-        if not any(SOURCE / inner in file.parents for inner in PART_OF if inner.startswith(f"{folder}/"))
-        if any(word.search(_code(file)) for word in words)
+        if folder_of(file) == folder and any(word.search(_code(file)) for word in words)
     }
+
+
+def folder_of(file: Path) -> str:
+    """The innermost folder that is a part."""
+    folders = [str(parent.relative_to(SOURCE)) for parent in file.parents if parent.is_relative_to(SOURCE)]
+    return next(folder for folder in folders if folder in PART_OF)
 
 
 def _code(file: Path) -> str:

@@ -11,7 +11,10 @@ from tidegate.bus.wire import Frame
 from tidegate.model.errors import BrokerUnavailableError
 
 # Headers as a server (2.15) sent them.
-FOUND = b"NATS/1.0\r\nNats-Stream: KV_tidegate\r\nNats-Subject: $KV.tidegate.one\r\nNats-Sequence: 42\r\n\r\n"
+FOUND = (
+    b"NATS/1.0\r\nNats-Stream: KV_tidegate\r\nNats-Subject: $KV.tidegate.one\r\nNats-Sequence: 42\r\n"
+    b"Nats-Time-Stamp: 2026-11-16T05:17:02.250000001Z\r\n\r\n"
+)
 DELETED = b"NATS/1.0\r\nKV-Operation: DEL\r\nNats-Sequence: 43\r\n\r\n"
 MISSING = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 NOBODY = b"NATS/1.0 503\r\n\r\n"
@@ -21,8 +24,8 @@ def answer(headers: bytes, payload: bytes = b"") -> Answer:
     return Answer(Frame(b"s", 1, None, headers, payload).fields(), payload)
 
 
-def test_an_entry_has_its_value_and_its_revision() -> None:
-    assert key_value.got("one", answer(FOUND, b"1")) == Entry(b"1", 42)
+def test_an_entry_has_its_value_its_revision_and_the_bus_s_time() -> None:
+    assert key_value.got("one", answer(FOUND, b"1")) == Entry(b"1", 42, 1_794_806_222.25)
 
 
 @pytest.mark.parametrize("headers", [MISSING, DELETED])

@@ -41,9 +41,13 @@ def interrupted(progress: Progress, out: Path | None) -> Report:
     raise KeyboardInterrupt
 
 
+def drawing(progress: Progress, out: Path | None, *, rounds: int = 3) -> Report:
+    return Report("drawing", [{"rounds": rounds}], [], 0.1)
+
+
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for function in (holding, failing, unavailable, interrupted):
+    for function in (holding, failing, unavailable, interrupted, drawing):
         monkeypatch.setitem(bench.BENCHMARKS, function.__name__, f"{__name__}:{function.__name__}")
 
 
@@ -61,6 +65,14 @@ def test_json_is_the_only_thing_on_standard_output(tmp_path: Path, capfd: pytest
     assert "noise of a child" in captured.err
     assert "bench holding: working" in captured.err
     assert (tmp_path / "new" / "trace.txt").exists()
+
+
+@pytest.mark.parametrize(("given", "rounds"), [([], 3), (["--rounds", "7"], 7)])
+def test_options_reach_a_benchmark_that_takes_them(
+    given: list[str], rounds: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["bench", "drawing", "--json", *given]) == 0
+    assert json.loads(capfd.readouterr().out)["rows"] == [{"rounds": rounds}]
 
 
 def test_a_failed_check_is_status_1_and_named(capfd: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +95,10 @@ def test_a_table_shows_brackets_as_they_are(capfd: pytest.CaptureFixture[str]) -
     [
         (["bench", "unavailable"], 1, "tidegate: No broker answers at localhost: start one."),
         (["bench", "interrupted"], 130, ""),
-        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of crashes, failing, "),
+        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of chain, crashes, "),
         (["bench"], 2, "Missing argument"),
+        (["bench", "holding", "--rounds", "3"], 2, "Benchmark holding takes no --rounds: leave it out."),
+        (["bench", "drawing", "--seed", "3"], 2, "Benchmark drawing takes no --seed: it takes --rounds."),
         (["bench", "holding", "--jsn"], 2, "Try 'tidegate bench --help'."),
         (["nonesuch"], 2, "No such command 'nonesuch'. Try 'tidegate --help'."),
         (["ledger", "check", "--acks", "/nonesuch"], 2, "No directory /nonesuch"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.machine.evidence import Evidence, found_in, left_in
+from tidegate.machine.evidence import ERRORS_MAX, Evidence, found_in, left_in
 from tidegate.model.errors import SequenceGapError
 
 
@@ -56,3 +56,12 @@ def test_half_an_error_is_passed_over(tmp_path: Path) -> None:
     found = found_in(tmp_path)
     assert found is not None
     assert found.sentence == "whole"
+
+
+def test_the_first_errors_stay_and_no_more_are_left_than_somebody_reads(tmp_path: Path) -> None:
+    for number in range(3 * ERRORS_MAX):
+        raised(tmp_path, SequenceGapError(f"gap {number}"))
+    assert len(list(tmp_path.iterdir())) == ERRORS_MAX
+    found = found_in(tmp_path)
+    assert found is not None
+    assert found.sentence == "gap 0"

@@ -15,12 +15,12 @@ import pytest
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.mqtt.client import encode_connect
 from tidegate_bench.gateway import checks as gateway_checks
-from tidegate_bench.gateway import clients as mqtt_clients
 from tidegate_bench.gateway import ledger
 from tidegate_bench.gateway import load as mqtt_load
 from tidegate_bench.gateway.checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
 from tidegate_bench.gateway.run import turns
 from tidegate_bench.gateway.stand import StandBroker, Way
+from tidegate_bench.rig import clients as mqtt_clients
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.programs import installed
 from tidegate_bench.storm import run as storm

@@ -241,6 +241,24 @@ def test_alarms_of_a_maintainer_that_is_silent_are_told_with_their_age() -> None
         f"{failed} (said 3 min ago)",
     )
     assert maintenance.alarms(None, NOW_S) == ()
+    both = said(alarms=("The disk is full.",), runs=wrong["runs"])
+    assert maintenance.alarms(both, NOW_S) == ("The disk is full.",), "nothing is told twice"
+
+
+def test_of_rounds_without_work_only_the_last_of_each_table_is_shown() -> None:
+    rounds = (
+        run(at_s=700.0),
+        run(at_s=760.0, files_removed=9),
+        run("means", 780.0),
+        run(at_s=820.0),
+        run("means", 840.0),
+    )
+    rows = maintenance.runs(said(runs=rounds), NOW_S).rows
+    assert [row[1:3] for row in rows] == [
+        ("means", "nothing was to be done"),
+        ("readings", "nothing was to be done"),
+        ("readings", "removed 9 old files"),
+    ]
 
 
 # -- nodes and what they refused

@@ -9,15 +9,14 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tidegate.pipeline.maintenance.settings import MaintenanceSettings
-
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import TABLES
 from tidegate.model.errors import TidegateError
 from tidegate.model.tables import TableHealth
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.report.progress import Progress
-from tidegate_bench.endurance.batches import SLICES, Driver
+from tidegate_bench.endurance.batches import SLICES, Driver, names
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.maintainers import MaintainerProcess
 
@@ -58,8 +57,7 @@ def measure(progress: Progress) -> dict[str, Any]:
 def _grow(directory: Path, progress: Progress) -> int:
     """Real entries of real commits: one is made, and repeated with its own file, offsets and version each time."""
     driver = Driver(directory, 1)
-    names = {s: [f"device-{s}-{number}" for number in range(DEVICES_PER_SLICE)] for s in range(SLICES)}
-    driver.commit([driver.task(s, names[s], [0] * DEVICES_PER_SLICE) for s in range(SLICES)])
+    driver.commit(driver.task(names(DEVICES_PER_SLICE), 0))
     driver.close()
     table = directory / "readings"
     log = table / "_delta_log"
@@ -127,12 +125,10 @@ def _compare(aged: Path, fresh: Path, progress: Progress) -> tuple[list[float], 
     """Commits to both, in turn."""
     drivers = {"aged": Driver(aged, 2), "fresh": Driver(fresh, 2)}
     seconds: dict[str, list[float]] = {"aged": [], "fresh": []}
-    names = {s: [f"device-{s}-{number}" for number in range(DEVICES_PER_SLICE)] for s in range(SLICES)}
     for pair in range(PAIRS + WARM):
         progress.update(f"commit {pair + 1} of {PAIRS + WARM} to both")
         for which, driver in drivers.items():
-            tasks = [driver.task(s, names[s], [1_000_000 + pair] * DEVICES_PER_SLICE) for s in range(SLICES)]
-            seconds[which].append(driver.commit(tasks))
+            seconds[which].append(driver.commit(driver.task(names(DEVICES_PER_SLICE), 1_000_000 + pair)))
     for driver in drivers.values():
         driver.close()
     old, new = (

@@ -2,7 +2,7 @@
 
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +34,18 @@ class Driver:
         self.sink.settle()
         self.sink.close()
 
-    def task(self, slice_: int, devices: list[str], sequences: list[int]) -> TaskResult:
-        """One reading of each device."""
+    def task(self, devices: Mapping[int, list[str]], sequence: int) -> TaskResult:
+        """One reading of each device, all slices in one task."""
+        batches = [self._batch(slice_, names, sequence) for slice_, names in devices.items()]
+        (written,) = write_files(self.settings, iter(batches))
+        result: TaskResult = pickle.loads(written.column("result")[0].as_py())  # noqa: S301 - written above
+        return result
+
+    def _batch(self, slice_: int, devices: list[str], sequence: int) -> pa.RecordBatch:
         after, count = self.offsets[slice_], len(devices)
         self.offsets[slice_] += count
         now_us = time.time_ns() // 1000
-        payload = [b'{"boot":1,"seq":%d,"time":%d.5,"value":%d.25}' % (s, now_us // 10**6, s % 50) for s in sequences]
+        payload = b'{"boot":1,"seq":%d,"time":%d.5,"value":%d.25}' % (sequence, now_us // 10**6, sequence % 50)
         columns = {
             "slice": pa.array(np.full(count, slice_, np.int32)),
             "epoch": pa.array(np.full(count, self.epoch, np.int32)),
@@ -47,15 +53,18 @@ class Driver:
             "after": pa.array(np.full(count, after)),
             "topic": pa.array([f"telemetry/{device}" for device in devices]),
             "arrived": pa.array(np.full(count, now_us)).cast(pa.timestamp("us", tz="UTC")),
-            "payload": pa.array(payload, pa.binary()),
+            "payload": pa.array([payload] * count, pa.binary()),
         }
-        (written,) = write_files(self.settings, iter([pa.RecordBatch.from_pydict(columns)]))
-        result: TaskResult = pickle.loads(written.column("result")[0].as_py())  # noqa: S301 - written above
-        return result
+        return pa.RecordBatch.from_pydict(columns)
 
-    def commit(self, results: list[TaskResult]) -> float:
+    def commit(self, result: TaskResult) -> float:
         """How long the driver's half took."""
         started_s = time.perf_counter()
-        self.sink.commit_results(results)
+        self.sink.commit_results([result])
         self.sink.settle()
         return time.perf_counter() - started_s
+
+
+def names(count: int, first: int = 0, slices: Sequence[int] = range(SLICES)) -> dict[int, list[str]]:
+    """So many devices of each slice."""
+    return {s: [f"device-{s}-{number:06d}" for number in range(first, first + count)] for s in slices}

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import TABLES
+from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.report.progress import Progress
-from tidegate_bench.endurance.batches import SLICES, Driver
+from tidegate_bench.endurance.batches import SLICES, Driver, names
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.maintainers import MaintainerProcess
 
@@ -60,10 +60,9 @@ def _commit(
     """Seconds of each commit; what there was of log entries and active files, looked at now and then."""
     seconds: list[float] = []
     seen: list[tuple[int, int]] = []
-    names = {s: [f"device-{s}-{number}" for number in range(DEVICES_PER_SLICE)] for s in range(SLICES)}
+    devices = names(DEVICES_PER_SLICE)
     for number in range(COMMITS):
-        results = [driver.task(s, names[s], [number] * DEVICES_PER_SLICE) for s in range(SLICES)]
-        seconds.append(driver.commit(results))
+        seconds.append(driver.commit(driver.task(devices, number)))
         if number % LOOK_COMMITS == 0:
             maintainer.keep_running(progress.step)
             seen.append(_left(tables))

@@ -14,7 +14,7 @@ import psutil
 from tidegate.pipeline.tables.identities import KnownIdentities, Runs, device_hashes, keys_of
 from tidegate.pipeline.tables.snapshots import save_known
 from tidegate.report.progress import Progress
-from tidegate_bench.endurance.batches import SLICES, Driver
+from tidegate_bench.endurance.batches import SLICES, Driver, names
 
 DEVICES = 1_000_000
 BATCH_DEVICES = 4_000
@@ -50,16 +50,16 @@ def _memory(directory: Path, progress: Progress) -> float:
     most = 0
     for slice_, seen in enumerate(known):
         for start in range(0, each, 25_000):
-            names = [f"device-{slice_}-{number}" for number in range(start, start + 25_000)]
-            keys = np.sort(keys_of(device_hashes(names), np.ones(len(names), np.int64)))
+            devices = names(25_000, start, [slice_])[slice_]
+            keys = np.sort(keys_of(device_hashes(devices), np.ones(len(devices), np.int64)))
             seen.add(Runs.of(keys, np.full(len(keys), 7, np.int64)), DAY)
         progress.update(f"slice {slice_ + 1} of {SLICES}")
-        del names, keys
+        del devices, keys
         save_known(tables, slice_, 1, seen, 0, fsync=False)  # type: ignore[arg-type]
         most = max(most, process.memory_info().rss - before)
     # Every page of the mapped files, as if all devices had just reported.
     assert sum(int((seen._base != 0).any(axis=0).sum()) for seen in known) == each * SLICES
-    return max(most, process.memory_info().rss - before) / DEVICES
+    return float(max(most, process.memory_info().rss - before)) / DEVICES
 
 
 class _Tables:
@@ -75,14 +75,11 @@ def _batches(directory: Path, progress: Progress) -> tuple[list[float], list[flo
     each = DEVICES // SLICES
     for start in range(0, each, 25_000):
         progress.update(f"{start * SLICES:,} of {DEVICES:,} readings stored")
-        for slice_ in range(SLICES):
-            names = [_name(slice_, number) for number in range(start, min(start + 25_000, each))]
-            driver.commit([driver.task(slice_, names, [0] * len(names))])
+        driver.commit(driver.task(names(min(25_000, each - start), start), 0))
     driver.sink._snapshot_s = 1e9  # from here on this part says what is written down when
     for slice_, seen in driver.sink._seen.items():
         save_known(driver.sink._tables, slice_, driver.offsets[slice_], seen, 0, fsync=False)
-    warm = _batch(driver, 0, 1)
-    driver.commit(warm)
+    _timed(driver, 0, 1)
     known, cold = [], []
     for pair in range(PAIRS):
         progress.update(f"pair {pair + 1} of {PAIRS}")
@@ -96,17 +93,8 @@ def _batches(directory: Path, progress: Progress) -> tuple[list[float], list[flo
 def _timed(driver: Driver, first: int, seq: int) -> float:
     """Seconds of a whole batch but for Spark's own: its tasks, and the driver's half."""
     started_s = time.perf_counter()
-    driver.commit(_batch(driver, first, seq))
+    driver.commit(driver.task(names(BATCH_DEVICES // SLICES, first), seq))
     return time.perf_counter() - started_s
-
-
-def _batch(driver: Driver, first: int, seq: int) -> list[Any]:
-    span = range(first, first + BATCH_DEVICES // SLICES)
-    return [driver.task(s, [_name(s, number) for number in span], [seq] * len(span)) for s in range(SLICES)]
-
-
-def _name(slice_: int, number: int) -> str:
-    return f"device-{slice_}-{number}"
 
 
 def _let_go(driver: Driver) -> None:

@@ -17,7 +17,7 @@ from tidegate.pipeline.tables.tables import Step, Tables
 from tidegate.pipeline.tables.writing import EPOCH, write_file
 from tidegate.pipeline.transforms.parsing import READINGS
 from tidegate.report.progress import Progress
-from tidegate_bench.endurance.batches import SLICES, Driver, settings_for
+from tidegate_bench.endurance.batches import SLICES, Driver, names, settings_for
 
 ROWS = 100_000_000
 DATES = 4
@@ -53,21 +53,15 @@ def measure(progress: Progress) -> dict[str, Any]:
 
 def _first(directory: Path) -> None:
     driver = Driver(directory, 1)
-    for slice_ in range(SLICES):
-        driver.commit([driver.task(slice_, _names(slice_, BATCH_DEVICES), [0] * BATCH_DEVICES)])
+    driver.commit(driver.task(names(BATCH_DEVICES), 0))
     driver.close()
-
-
-def _names(slice_: int, count: int) -> list[str]:
-    return [f"device-{slice_}-{number:06d}" for number in range(count)]
 
 
 def _take_over(directory: Path, slice_: int, epoch: int) -> float:
     """A node that has never seen these tables claims the slice, loads what it must know, and commits."""
     started_s = time.perf_counter()
     driver = Driver(directory, epoch, [slice_])
-    sequence = 10_000_000 + epoch
-    driver.commit([driver.task(slice_, _names(slice_, BATCH_DEVICES), [sequence] * BATCH_DEVICES)])
+    driver.commit(driver.task(names(BATCH_DEVICES, slices=[slice_]), 10_000_000 + epoch))
     took_s = time.perf_counter() - started_s
     driver.close()
     return took_s
@@ -94,7 +88,11 @@ def _fill(directory: Path, progress: Progress) -> int:
             tables.readings.commit(adds, step)
             tables.means.commit([], step)
     for slice_ in range(SLICES):
-        keys = np.sort(keys_of(device_hashes(_names(slice_, DEVICES_PER_SLICE)), np.ones(DEVICES_PER_SLICE, np.int64)))
+        keys = np.sort(
+            keys_of(
+                device_hashes(names(DEVICES_PER_SLICE, slices=[slice_])[slice_]), np.ones(DEVICES_PER_SLICE, np.int64)
+            )
+        )
         known = KnownIdentities()
         known.add(Runs.of(keys, np.full(len(keys), 1_000_000, np.int64)), (today - EPOCH).days)
         save_known(tables, slice_, DATES * per_date, known, 0, fsync=False)
@@ -107,13 +105,13 @@ def _rows(slice_: int, first: int, start: int, day: Any) -> pa.Table:
     numbers = np.arange(start, start + count)
     per_device = max(1, ROWS // SLICES // DATES // DEVICES_PER_SLICE)
     codes = np.minimum(numbers // per_device, DEVICES_PER_SLICE - 1)
-    names = pa.array(_names(slice_, DEVICES_PER_SLICE))
+    devices = pa.array(names(DEVICES_PER_SLICE, slices=[slice_])[slice_])
     stamps = pa.array((day - EPOCH).days * 86_400_000_000 + numbers % 86_400 * 1_000_000)
     stamp = stamps.cast(pa.timestamp("us", tz="UTC"))
     columns = {
         "slice": pa.array(np.full(count, slice_, np.int32)),
         "offset": pa.array(first + 1 + numbers),
-        "device": names.take(pa.array(codes)),
+        "device": devices.take(pa.array(codes)),
         "identified": pa.array(np.ones(count, bool)),
         "boot": pa.array(np.ones(count, np.int64)),
         "seq": pa.array(first + numbers % per_device),
@@ -121,7 +119,7 @@ def _rows(slice_: int, first: int, start: int, day: Any) -> pa.Table:
         "value": pa.array(numbers % 50 + 0.25),
         "count": pa.array(np.ones(count, np.int64)),
         "arrived": stamp,
-        "topic": pa.array([f"telemetry/{name}" for name in names.to_pylist()]).take(pa.array(codes)),
+        "topic": pa.array([f"telemetry/{name}" for name in devices.to_pylist()]).take(pa.array(codes)),
     }
     empty = {name: pa.nulls(count, READINGS.field(name).type) for name in READINGS.names if name not in columns}
     return pa.table({**columns, **empty}).select(READINGS.names).cast(READINGS)

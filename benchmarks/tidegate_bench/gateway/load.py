@@ -24,8 +24,8 @@ from typing import Any
 from tidegate.bus.installation import load_installation
 from tidegate.mqtt.client import PublishAcknowledged, encode_publish
 from tidegate.mqtt.fields import PACKET_ID_MAX
-from tidegate_bench.gateway import clients as mqtt_clients
-from tidegate_bench.gateway.clients import LoadClient
+from tidegate_bench.rig import clients as mqtt_clients
+from tidegate_bench.rig.clients import LoadClient
 from tidegate_bench.rig.processes import allow_open_files
 
 PAYLOAD = bytes(100)

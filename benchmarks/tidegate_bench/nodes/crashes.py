@@ -25,7 +25,8 @@ from tidegate.pipeline.transforms.means import merge
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.nodes.faults import FAULTS, NODES, SECONDS, WINDOW_S, disturb, revive, start
-from tidegate_bench.nodes.table_log import Advance, TableLog, accepted_fenced_writes
+from tidegate_bench.nodes.table_log import TableLog, accepted_fenced_writes
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.installation import Rig
 
 ROUNDS = 45
@@ -45,19 +46,15 @@ def run(progress: Progress, out: Path | None) -> Report:
         for name in NODES:
             rig.wait(f"node {name}", partial(rig.has_progress, name), 120)
         log = TableLog(Path(rig.installation.tables) / "readings")
-        advances: list[Advance] = []
-        rows = []
-        for number in range(ROUNDS):
-            row = _round(rig, number, progress)
-            advances.extend(log.new())
-            rows.append(row)
+        with asked_regularly(log.follow):
+            rows = [_round(rig, number, progress) for number in range(ROUNDS)]
         refused = sum(
             (rig.state / f"{name}.log").read_text(errors="replace").count("another node has it now") for name in NODES
         )
         verdict = rig.ledger()
         progress.step("Reading the same log once more with a single undisturbed node.")
         equal = _means_equal_single_node(rig)
-    fenced = accepted_fenced_writes(advances)
+    fenced = accepted_fenced_writes(log.advances)
     rows.append(
         {"acknowledged": verdict.acknowledged, "stored": verdict.stored, "refused_commits": refused, "seed": SEED}
     )

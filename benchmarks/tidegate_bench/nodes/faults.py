@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from tidegate.model.errors import TidegateError
+from tidegate.pipeline.tables.following import LogFollower
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.nodes import NodeProcess
 
@@ -107,22 +108,33 @@ def _freeze_before_commit(rig: Rig, node: NodeProcess) -> bool:
     waited for, as long as readings come. Returns whether the node was caught.
     """
     table = Path(rig.installation.tables) / "readings"
+    log, committed = LogFollower(table), set[str]()
     deadline_s = time.monotonic() + SECONDS / 2
     while time.monotonic() < deadline_s:
-        known, changed_ns = set(table.iterdir()), table.stat().st_mtime_ns
-        while table.stat().st_mtime_ns == changed_ns and time.monotonic() < deadline_s:
+        known, changed_ns = _files(table), _changed_ns(table)
+        while _changed_ns(table) == changed_ns and time.monotonic() < deadline_s:
             time.sleep(0.0005)
         node.signal(signal.SIGSTOP)
         time.sleep(0.3)
-        written = {path.name for path in set(table.iterdir()) - known if path.suffix == ".parquet"}
-        log = "".join(path.read_text() for path in sorted((table / "_delta_log").glob("*.json"))[-20:])
-        caught = any(name not in log for name in written)
+        written = _files(table) - known
+        committed.update(path for entry in log.follow() for path in entry.added())
+        caught = bool(written - committed)
         if caught:
             time.sleep(LEASE_S * 2)
         node.signal(signal.SIGCONT)
         if caught:
             return True
     return False
+
+
+def _files(table: Path) -> set[str]:
+    """All that lie there, committed or not. A partition has a directory of its own."""
+    return {str(path.relative_to(table)) for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def _changed_ns(table: Path) -> int:
+    """When a file last came into the table, or into one of its partitions."""
+    return max(place.stat().st_mtime_ns for place in (table, *table.glob("*=*")))
 
 
 def _part(node: NodeProcess, what: str, chance: random.Random) -> psutil.Process:

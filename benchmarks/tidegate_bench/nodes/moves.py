@@ -17,17 +17,20 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate_bench.nodes.table_log import Advance, TableLog
+from tidegate_bench.rig.following import asked_regularly
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.percentiles import percentile
+from tidegate_bench.rig.spreads import spread
 
-MOVES = 24
+ROUNDS = 24
 RATE = 4_000
 SEED = 7
 NODES = ("left", "right")
 PAUSE_S = 1.5
 
 
-def run(progress: Progress, out: Path | None) -> Report:
+def run(progress: Progress, out: Path | None, *, rounds: int = ROUNDS, seed: int = SEED) -> Report:
+    """``rounds`` is how many slices are moved, ``seed`` chooses which and when."""
     started_s = time.monotonic()
     with Rig(BrokerSettings(nodes=1, slices=8), out) as rig:
         progress.step("Starting two nodes.")
@@ -35,21 +38,20 @@ def run(progress: Progress, out: Path | None) -> Report:
             rig.start_node(name, trigger_ms="250")
             rig.wait(f"node {name}", partial(_lives, rig, name))
         rig.wait("all slices to be owned", lambda: all(hold.owner for hold in rig.assignments.current().ownerships))
-        load = rig.start_load("moves", devices=200, connections=8, rate=RATE, seconds=600, seed=SEED)
+        load = rig.start_load("moves", devices=200, connections=8, rate=RATE, seconds=600 + 10 * rounds, seed=seed)
         log = TableLog(Path(rig.installation.tables) / "readings")
-        advances: list[Advance] = []
         progress.step("Spreading the slices over both nodes.")
         _spread(rig)
-        rig.wait("both nodes to commit", lambda: _both_commit(rig, advances, log))
+        rig.wait("both nodes to commit", lambda: _both_commit(rig, log))
         time.sleep(4.0)
-        moves = _move_slices(rig, progress, log, advances)
+        moves = _move_slices(rig, progress, log, rounds, random.Random(seed))  # noqa: S311 - seeded
         progress.step("Waiting for the load and the last commit.")
         load.ask_to_stop()
-        summary = load.last_answer()
-        rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
+        with asked_regularly(log.follow):
+            summary = load.last_answer()
+            rig.wait("every acknowledged reading", lambda: not rig.ledger().lost, 120)
         verdict = rig.ledger()
-        advances.extend(log.new())
-    rows = [_row(move, advances) for move in moves]
+    rows = [_row(move, log.advances) for move in moves]
     firsts = sorted(row["first_row_s"] for row in rows)
     lags = sorted(lag for row in rows for lag in row["unmoved_lag_batches"])
     rows.append(
@@ -58,9 +60,10 @@ def run(progress: Progress, out: Path | None) -> Report:
             "acknowledged": verdict.acknowledged,
             "lost": verdict.lost,
             "duplicated": verdict.duplicated,
-            "seed": SEED,
+            "seed": seed,
         }
     )
+    rows += [spread("first_row_s_p50", firsts), spread("unmoved_lag_batches", lags)]
     checks = [
         Check.at_most("first_row_s_p50", round(statistics.median(firsts), 3), 1.0),
         Check.at_most("first_row_s_p95", round(percentile(firsts, 95), 3), 2.5),
@@ -87,17 +90,18 @@ def _spread(rig: Rig) -> None:
     )
 
 
-def _both_commit(rig: Rig, advances: list[Advance], log: TableLog) -> bool:
-    advances.extend(log.new())
+def _both_commit(rig: Rig, log: TableLog) -> bool:
+    log.follow()
     epochs = {slice_: hold.epoch for slice_, hold in enumerate(rig.assignments.current().ownerships)}
-    return {a.slice for a in advances if a.files and a.epoch == epochs[a.slice]} == set(epochs)
+    return {a.slice for a in log.advances if a.files and a.epoch == epochs[a.slice]} == set(epochs)
 
 
-def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Advance]) -> list[dict[str, Any]]:
-    chance = random.Random(SEED)  # noqa: S311 - a seeded choice of slices
+def _move_slices(
+    rig: Rig, progress: Progress, log: TableLog, rounds: int, chance: random.Random
+) -> list[dict[str, Any]]:
     moves = []
-    for number in range(MOVES):
-        progress.step(f"Move {number + 1} of {MOVES}.")
+    for number in range(rounds):
+        progress.step(f"Move {number + 1} of {rounds}.")
         slice_ = chance.randrange(rig.installation.slices)
         giver = rig.assignments.current().ownerships[slice_].owner
         taker = NODES[1] if giver == NODES[0] else NODES[0]
@@ -110,8 +114,8 @@ def _move_slices(rig: Rig, progress: Progress, log: TableLog, advances: list[Adv
             nonlocal epoch
             hold = rig.assignments.current().ownerships[slice_]
             epoch = hold.epoch
-            advances.extend(log.new())
-            return hold.owner == taker and any(a.files and a.slice == slice_ and a.epoch == epoch for a in advances)
+            log.follow()
+            return hold.owner == taker and any(a.files and a.slice == slice_ and a.epoch == epoch for a in log.advances)
 
         rig.wait(f"slice {slice_} on {taker}", taken, 30)
         moves.append(

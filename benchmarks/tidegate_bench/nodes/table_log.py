@@ -1,13 +1,14 @@
-"""Reading a Delta table's own log as it grows: who advanced which slice, when, under which epoch."""
+"""Who advanced which slice of a table, when, under which epoch: from the table's own log, as it grows."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tidegate.pipeline.tables.following import LogEntry, LogFollower
+
 
 class Advance(NamedTuple):
-    """One slice in one commit. ``at_s`` is when the commit's file appeared, ``rows`` how many the commit added."""
+    """One slice in one commit. ``at_s`` is when the commit appeared, ``files`` how many with new rows it added."""
 
     version: int
     at_s: float
@@ -18,27 +19,25 @@ class Advance(NamedTuple):
 
 
 class TableLog:
-    """Follows ``_delta_log``; each call to ``new`` returns what has been committed since the last one."""
+    """All ``advances`` since it was made, up to the last ``follow``."""
 
     def __init__(self, table: Path) -> None:
-        self._log = table / "_delta_log"
-        self._next = 0
+        self._log = LogFollower(table)
+        self.advances: list[Advance] = []
 
-    def new(self) -> Iterator[Advance]:
-        while (path := self._log / f"{self._next:020d}.json").exists():
-            yield from _advances(self._next, path)
-            self._next += 1
+    def follow(self) -> None:
+        for entry in self._log.follow():
+            self.advances.extend(_advances(entry))
 
 
-def _advances(version: int, path: Path) -> Iterator[Advance]:
-    actions = [json.loads(line) for line in path.read_text().splitlines() if line]
-    records = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
-    files = sum("add" in action for action in actions)
-    at_s = path.stat().st_mtime
+def _advances(entry: LogEntry) -> Iterator[Advance]:
+    records = {action["txn"]["appId"]: action["txn"]["version"] for action in entry.actions if "txn" in action}
+    files = len(entry.appended())
     for name, epoch in records.items():
         if name.endswith("-epoch"):
             app = name.removesuffix("-epoch")
-            yield Advance(version, at_s, int(app.removeprefix("slice-")), epoch, records[app], files)
+            slice_ = int(app.removeprefix("slice-"))
+            yield Advance(entry.version, entry.at_s, slice_, epoch, records[app], files)
 
 
 def accepted_fenced_writes(advances: list[Advance]) -> int:

@@ -33,6 +33,12 @@ class Child(TalkingProcess):
                 return self._answers.popleft()
         raise self._no_answer(timeout_s)
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether ``answer`` would not have to wait; so it is where the child has ended."""
+        with self._changed:
+            return bool(self._answers) or self._is_silent
+
     def kill(self) -> None:
         super().kill()
         self._close()

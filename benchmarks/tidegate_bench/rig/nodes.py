@@ -26,13 +26,16 @@ class NodeProcess(Part):
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes below Spark: they read, parse and write."""
-        return [member for member in self.family()[1:] if "pyspark.worker" in _command(member)[-1:]]
+        return self._members("worker")
 
     def planners(self) -> list[psutil.Process]:
-        return [p for p in self.family()[1:] if "pyspark.sql.streaming.python_streaming_source_runner" in _command(p)]
+        return self._members("planner")
 
     def jvms(self) -> list[psutil.Process]:
-        return [p for p in self.family()[1:] if Path(_command(p)[0] if _command(p) else "").name == "java"]
+        return self._members("JVM")
+
+    def _members(self, kind: str) -> list[psutil.Process]:
+        return [member for member in self.family()[1:] if kind_of(member) == kind]
 
     def signal_all(self, number: int) -> None:
         for member in self.family():
@@ -46,6 +49,16 @@ class NodeProcess(Part):
         # Spark's workers have a group of their own.
         self.signal_all(signal.SIGKILL)
         super().end_group()
+
+
+def kind_of(process: psutil.Process) -> str:
+    """What a process below a node's first one is: "JVM", "planner", "worker" (or what starts those), or "other"."""
+    command = _command(process)
+    if Path(command[0] if command else "").name == "java":
+        return "JVM"
+    if "pyspark.sql.streaming.python_streaming_source_runner" in command:
+        return "planner"
+    return "worker" if "pyspark.worker" in command[-1:] else "other"
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -110,6 +110,11 @@ class EmbeddedServers(Protocol):
     def start(self) -> Installation:
         """Everything up, and devices let in."""
 
+    def supervise(self) -> tuple[str, ...]:
+        """Start again what has ended, without waiting for it; a sentence for each server that is not well.
+
+        Call it every second or so, from the thread that started them."""
+
     def stop(self) -> None:
         """In good order, safe to call twice."""
 

@@ -18,17 +18,21 @@ class Assignments:
         self._slices = slices
 
     def current(self) -> Assignment:
-        return self._bus.get(SLICES) or all_free(self._slices)
+        return self._bus.get(SLICES) or self.without_owners()
+
+    def without_owners(self) -> Assignment:
+        """As it is before anybody has owned a slice."""
+        return all_free(self._slices)
 
     def change(self, step: Callable[[Assignment], Assignment]) -> Assignment:
         """Apply a pure step to the assignment until nobody interferes; return the assignment as it then is."""
 
         def apply(stored: Assignment | None) -> Assignment | None:
-            before = stored if stored is not None else all_free(self._slices)
+            before = stored if stored is not None else self.without_owners()
             after = step(before)
             return None if after == before else after
 
-        return self._bus.change(SLICES, apply) or all_free(self._slices)
+        return self._bus.change(SLICES, apply) or self.without_owners()
 
     def move(self, slice_: int, taker: str) -> str | None:
         """Ask for a slice to be moved; None if that was accepted, else why not."""

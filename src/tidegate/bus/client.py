@@ -13,6 +13,7 @@ T = TypeVar("T")
 class Stored(NamedTuple, Generic[T]):
     value: T
     revision: int
+    written_s: float  # by the bus's clock (Unix time)
 
 
 class Bus:
@@ -36,10 +37,16 @@ class Bus:
 
     # -- one document
 
-    def stored(self, document: Document[T], name: str = "") -> Stored[T] | None:
+    def entry(self, document: Document[Any], name: str = "") -> key_value.Entry | None:
+        """What is stored, whether it can be read or not."""
         key = document.key_of(name)
-        entry = key_value.got(key, self._ask(key_value.to_get(key)))
-        return None if entry is None else Stored(document.decode(entry.value, name), entry.revision)
+        return key_value.got(key, self._ask(key_value.to_get(key)))
+
+    def stored(self, document: Document[T], name: str = "") -> Stored[T] | None:
+        entry = self.entry(document, name)
+        if entry is None:
+            return None
+        return Stored(document.decode(entry.value, name), entry.revision, entry.written_s)
 
     def get(self, document: Document[T], name: str = "") -> T | None:
         stored = self.stored(document, name)

@@ -184,10 +184,11 @@ JOBS = Document(
     "jobs",
     dict[int, int],
     "what another job that reads the slices has committed of each: nothing above may leave the log",
-    written_by=("job",),
-    read_by=("node",),
+    written_by=("job", "operator"),
+    read_by=("node", "operator"),
     per="job",
-    remedy="let the job write it again, or delete it if the job is gone; until then nothing is removed from the log",
+    remedy="let the job write it again, or 'tidegate jobs --forget' it if the job is gone; until then a node goes by "
+    "what it read last, and removes nothing from the log where it has read nothing",
 )
 GAPS = Document(
     "gaps",
@@ -222,6 +223,14 @@ TABLES = Document(
     written_by=("maintainer",),
     read_by=("controller", "operator"),
 )
+UP_ALARMS = Document(
+    "up",
+    list[str],
+    "what is wrong with the servers and disks that 'tidegate up' looks after, in sentences",
+    written_by=("up",),
+    read_by=("controller",),
+    leased=True,
+)
 COMPLETENESS = Document(
     "completeness",
     CompletenessState,
@@ -254,6 +263,7 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     GATEWAYS,
     MAINTAINER,
     TABLES,
+    UP_ALARMS,
     COMPLETENESS,
     COMPLETENESS_LEASE,
 )

@@ -7,6 +7,7 @@ have to agree. Two transports carry these requests: the blocking ``client`` and 
 import json
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
 
 from tidegate.model.errors import BrokerUnavailableError
@@ -21,6 +22,7 @@ _NOT_FOUND = "404"
 class Entry(NamedTuple):
     value: bytes
     revision: int
+    written_s: float  # when the bus stored it, by the bus's own clock (Unix time)
 
 
 class Request(NamedTuple):
@@ -69,9 +71,10 @@ def got(key: str, answer: Answer) -> Entry | None:
     headers = answer.headers
     if headers.get("Status") == _NOT_FOUND or "KV-Operation" in headers:
         return None
-    if "Status" in headers or "Nats-Sequence" not in headers:
+    if "Status" in headers or not {"Nats-Sequence", "Nats-Time-Stamp"} <= headers.keys():
         _refused("did not give", key, headers.get("Description") or headers.get("Status") or "no value")
-    return Entry(answer.payload, int(headers["Nats-Sequence"]))
+    written_s = datetime.fromisoformat(headers["Nats-Time-Stamp"]).timestamp()
+    return Entry(answer.payload, int(headers["Nats-Sequence"]), written_s)
 
 
 def to_put(key: str, value: bytes, *, revision: int | None, lease_s: float | None) -> Request:

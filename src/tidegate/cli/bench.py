@@ -2,9 +2,10 @@
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,10 @@ from tidegate.report.streams import everything_else_to_stderr
 
 PACKAGE = "tidegate_bench"
 CHECKOUT = Path(__file__).parents[3] / "benchmarks"
-# name -> "module:function"; the function is run(progress, out) -> Report. Modules load only when they are
+# name -> "module:function"; the function is run(progress, out, *, options) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
+    "chain": "tidegate_bench.chain.run:run",
     "crashes": "tidegate_bench.nodes.crashes:run",
     "fuzz": "tidegate_bench.fuzz.run:run",
     "gateway": "tidegate_bench.gateway.run:run",
@@ -35,7 +37,7 @@ BENCHMARKS: dict[str, str] = {
     "storm": "tidegate_bench.storm.run:run",
 }
 
-Benchmark = Callable[[Progress, Path | None], Report]
+Benchmark = Callable[..., Report]
 
 
 def find(name: str) -> Benchmark:
@@ -63,10 +65,24 @@ def _make_importable() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(CHECKOUT))))
 
 
+def options_of(name: str, benchmark: Benchmark, given: Mapping[str, int | None]) -> dict[str, int]:
+    """Those that were given, if the benchmark takes them: they are its keyword arguments of the same name."""
+    chosen = {option: value for option, value in given.items() if value is not None}
+    taken = inspect.signature(benchmark).parameters
+    unknown = [f"--{option}" for option in chosen if option not in taken]
+    if unknown:
+        own = [f"--{option}" for option in given if option in taken]
+        remedy = f"it takes {' and '.join(own)}" if own else "leave it out"
+        raise UserError(f"Benchmark {name} takes no {' or '.join(unknown)}: {remedy}.")
+    return chosen
+
+
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark.")],
     as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Directory that keeps what the run leaves behind.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds, where it consists of such.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of what is random in it, where something is.")] = None,
 ) -> None:
     """Run a benchmark; exit status 0 where every check holds, 1 where one does not.
 
@@ -74,11 +90,13 @@ def bench(
     Examples:
       tidegate bench pipeline
       tidegate bench moves --json > moves.json
+      tidegate bench moves --rounds 50 --seed 3
       tidegate bench crashes --out results/
     """
     benchmark = find(name)
+    options = options_of(name, benchmark, {"rounds": rounds, "seed": seed})
     make_directory(out)
     with everything_else_to_stderr(), Progress(f"bench {name}") as progress:
-        report = benchmark(progress, out)
+        report = benchmark(progress, out, **options)
     print_report(report, as_json=as_json)
     raise typer.Exit(report.exit_status)

@@ -20,6 +20,7 @@ from tidegate.cli import (
     explain,
     fleet,
     gateway,
+    jobs,
     ledger,
     maintainer,
     node,
@@ -56,6 +57,7 @@ app.command(name="fleet")(fleet.run)
 app.command(name="status")(operate.status)
 app.command(name="move")(operate.move)
 app.command(name="recover")(recover.recover)
+app.command(name="jobs")(jobs.jobs)
 app.command(name="explain")(explain.explain)
 app.command(name="freeze")(explain.freeze)
 app.command(name="release")(explain.release)

@@ -19,7 +19,7 @@ from tidegate.bus.documents import PROGRESS
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.backlog import Backlog
-from tidegate.model.errors import UserError
+from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.positions import sequence_of
 from tidegate.model.progress import NodeProgress
@@ -46,8 +46,8 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
     with Bus(installation.control_urls) as bus, closing(open_log(installation.log)) as log:
         assignments = Assignments(bus, installation.slices)
         backlog = log.backlog(committed)
-        ownerships = assignments.current().ownerships
-        nodes = {name: bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False) for name in assignments.alive()}
+        ownerships = _owners(assignments)
+        nodes = {name: _said_by(bus, name) for name in assignments.alive()}
     if as_json:
         typer.echo(json.dumps(_document(backlog, ownerships, nodes)))
         return
@@ -59,6 +59,23 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
         owner = f"{ownership.owner or 'none'}{f' → {ownership.taker}' if ownership.taker else ''}"
         table.add_row(str(one.slice), owner, str(ownership.epoch), f"{one.committed:,}", f"{one.waiting:,}", age)
     console.print(table)
+
+
+def _owners(assignments: Assignments) -> Any:
+    """Who has which slice; nobody, with a line on standard error, where the document is damaged."""
+    try:
+        return assignments.current().ownerships
+    except DamagedDocumentError as error:
+        typer.echo(f"ALARM: {error}", err=True)
+        return assignments.without_owners().ownerships
+
+
+def _said_by(bus: Bus, name: str) -> NodeProgress:
+    """What a node says of itself; that it cannot be read, where that is so: the others are shown all the same."""
+    try:
+        return bus.get(PROGRESS, name) or NodeProgress(node=name, ready=False)
+    except DamagedDocumentError as error:
+        return NodeProgress(node=name, ready=False, problem=str(error))
 
 
 def _print_brokers(installation: Installation, *, as_json: bool) -> None:

@@ -24,11 +24,13 @@ from tidegate.bus.documents import (
     ROUTES,
     SCALE,
     TABLES,
+    UP_ALARMS,
     Document,
 )
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
+from tidegate.controller.forgetting import EVERY_S, forget_gone
 from tidegate.controller.slice_states import slice_states
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
@@ -54,10 +56,11 @@ class Sensors:
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
-        self._assignment = Assignment(())
+        self._assignment = self._assignments.without_owners()
         self._last = Observation(at_s=0.0, arrived=0, committed=0, head_age_s=0.0, devices=0)
         self._offsets: dict[int, int] = {}
         self._offsets_stored: dict[int, int] | None = None
+        self._forget_at_s = 0.0
         self._wanted = 0
         self._alarms: list[str] = []
         self._completeness: CompletenessState | None = None
@@ -88,6 +91,7 @@ class Sensors:
         self._alarms += self._tried(self._read_gaps, "Whether the log has gaps") or ()
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
         tables = self._tried(self._read_tables, "How the tables are")
+        self._alarms += self._tried(lambda: self._bus.get(UP_ALARMS) or [], "What 'tidegate up' says") or []
         if log is not None:
             self._tried(self._read_completeness, "Whether the tables have all that was acknowledged")
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
@@ -112,6 +116,13 @@ class Sensors:
             self._bus.put(OFFSETS, self._offsets)
             self._offsets_stored = dict(self._offsets)
 
+    def forget_gone(self, now_s: float) -> list[str]:
+        """The leader's, after it has stored the offsets: forget nodes that are gone for good, every now and then."""
+        if now_s < self._forget_at_s:
+            return []
+        self._forget_at_s = now_s + EVERY_S
+        return forget_gone(self._bus, self._offsets_stored or {})
+
     def _tried(self, read: Callable[[], Value], what: str) -> Value | None:
         try:
             return read()
@@ -134,8 +145,7 @@ class Sensors:
             self._offsets_stored = self._read_offsets()
             self._raise_offsets(self._offsets_stored)
         alive = set(self._assignments.alive())
-        self._assignment = self._assignments.current()
-        slices = bound_for(self._assignment, alive)
+        slices = bound_for(self._assigned(), alive)
         found: dict[str, NodeProgress] = {}
         for name in sorted(alive | set(self._bus.names(PROGRESS))):
             found[name] = self._readable(PROGRESS, name) or NodeProgress(node=name, ready=False)
@@ -145,7 +155,18 @@ class Sensors:
         nodes = tuple(_node(name, found[name], slices.get(name)) for name in names)
         if self._brokers.log is not None:
             self._judge([node for node in nodes if node.alive])
+            # A node that ended because of a problem is asked why, until it is back or forgotten.
+            gone = [found[node.name] for node in nodes if not node.alive]
+            self._alarms += [f"Node {one.node}: {one.problem}" for one in gone if one.problem]
         return nodes
+
+    def _assigned(self) -> Assignment:
+        """Who has which slice; as it was where that cannot be read, because what nodes do is known without it."""
+        try:
+            self._assignment = self._assignments.current()
+        except DamagedDocumentError as error:
+            self._alarms.append(str(error))
+        return self._assignment
 
     def _read_offsets(self) -> dict[int, int]:
         """What controllers knew before; what cannot be read is learnt again from the nodes."""
@@ -190,7 +211,7 @@ class Sensors:
                     "see that 'tidegate up' runs."
                 )
             else:
-                self._alarms += [f"Tables: {alarm}" for alarm in said.alarms]
+                self._alarms += said.alarms
         return (said,)
 
     # -- queue and gateways

@@ -151,7 +151,12 @@ class Controller:
         self._decisions = (*self._decisions, *written)[-DECISIONS_SHOWN:]
         for decision in written:
             self._say(decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)")
-        await self._on_sensors(self._sensors.store_offsets)
+        await self._on_sensors(self._keep_bus_tidy)
+
+    def _keep_bus_tidy(self) -> None:
+        self._sensors.store_offsets()
+        for name in self._sensors.forget_gone(time.monotonic()):
+            self._say(f"Node {name} has been gone for a day: what it said of itself is forgotten.")
 
     async def _follow(self, observation: Observation) -> None:
         if self._leads:

@@ -32,10 +32,14 @@ class Stage:
     """Everything an act needs."""
 
     def __init__(self, chain: Chain, window: Window, story: Story, script: Script) -> None:
+        from tidegate.pipeline.ages import Ages  # noqa: PLC0415 - Arrow is slow to import
+
         self.chain = chain
         self.window = window
         self.story = story
         self.script = script
+        # From the beginning, because the table forgets when its rows were committed.
+        self.ages = Ages(Path(chain.installation.tables) / "readings")
 
     def play(self, name: str, *, protected: bool, calm_s: float, cues: Sequence[Cue]) -> Act:
         """``cues`` are things to say or do at a second of the act, in order."""
@@ -70,6 +74,7 @@ class Stage:
         found: dict[str, int] = {}
 
         def nothing_is_lost() -> bool:
+            self.ages.follow()
             found.update(ledger_of(Path(self.chain.installation.tables), acks))
             return found["lost"] == 0
 
@@ -83,6 +88,7 @@ class Stage:
             while cues and cues[0][0] <= second:
                 cues.pop(0)[1]()
             self.chain.watch()
+            self.ages.follow()
             noted.see_processes(name for name in self.chain.parts if name.startswith("node-"))
             view = self.window.view()
             if view is not None and view.now is not None:

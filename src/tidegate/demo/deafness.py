@@ -39,7 +39,7 @@ class Hearing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hearing(act: Act, rows: pa.Table, script: Script) -> Hearing:
-    """``rows`` as ``pipeline.ages.committed`` gives them."""
+    """``rows`` as ``pipeline.ages.Ages.rows`` gives them."""
     committed_s, taken_s, arrived_s, count = (
         rows[name].to_numpy() for name in ("committed_s", "taken_s", "arrived_s", "count")
     )

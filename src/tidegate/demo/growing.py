@@ -58,12 +58,11 @@ class Growing(Performance):
         )
 
     def _acts(self, stage: Stage) -> Report:
-        from tidegate.pipeline.ages import committed  # noqa: PLC0415 - Arrow is slow to import
-
         act = stage.play("act-1", protected=True, calm_s=self._script.calm_s, cues=self._cues())
         self._story.say("  Measuring how long Spark takes over a batch of nothing.")
         empty_s = empty_batches.median_s(lambda: self._tell_waiting(stage))
-        rows = committed(Path(stage.chain.installation.tables) / "readings")
+        stage.ages.follow()
+        rows = stage.ages.rows()
         found = growth(act, rows, empty_s)
         self._story.table("Verdict", table(found))
         self._story.say(slowness(growing=True))
@@ -75,6 +74,7 @@ class Growing(Performance):
 
     def _tell_waiting(self, stage: Stage) -> None:
         stage.chain.watch()
+        stage.ages.follow()
         self._story.wait("measuring", ["empty batches"])
 
     def _cues(self) -> list[Cue]:

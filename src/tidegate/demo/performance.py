@@ -109,14 +109,12 @@ class Performance:
     # -- the acts
 
     def _acts(self, stage: Stage) -> Report:
-        from tidegate.pipeline.ages import committed  # noqa: PLC0415 - Arrow is slow to import
-
         script = self._script
         first = stage.play("act-1", protected=False, calm_s=script.calm_s, cues=self._cues_without())
         stage.window.remember(first.flood_from_s - script.pause_s, first.ended_s)
         second = stage.play("act-2", protected=True, calm_s=script.pause_s, cues=self._cues_with(stage))
-        self._story.say("  Reading from the table how old each reading was when it was stored.")
-        rows = committed(Path(stage.chain.installation.tables) / "readings")
+        stage.ages.follow()
+        rows = stage.ages.rows()
         without, protected = figures(first, rows), figures(second, rows)
         found, more = self._verdict((first, second), rows, (without, protected))
         self._tell_checks(found)

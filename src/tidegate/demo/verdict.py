@@ -66,7 +66,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures(act: Act, rows: pa.Table) -> Figures:
-    """``rows`` as ``pipeline.ages.committed`` gives them."""
+    """``rows`` as ``pipeline.ages.Ages.rows`` gives them."""
     committed_s, taken_s, count = (rows[name].to_numpy() for name in ("committed_s", "taken_s", "count"))
     mine = (taken_s >= act.flood_from_s) & (taken_s <= act.ended_s)
     ages = committed_s[mine] - taken_s[mine]

@@ -6,6 +6,7 @@ addresses in the installation file, so that a part can just as well be started b
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -13,12 +14,13 @@ import msgspec
 from tidegate.brokers.opening import embedded_servers
 from tidegate.brokers.port import DiskGuard
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import PROGRESS
+from tidegate.bus.documents import PROGRESS, UP_ALARMS
 from tidegate.bus.installation import save_installation
 from tidegate.local.nodes import Nodes
 from tidegate.local.parts import Part, Say, stop_all
 from tidegate.local.places import settle_places
 from tidegate.local.waiting import answers
+from tidegate.machine.disks import shortages
 from tidegate.machine.ports import HOST, free_port
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.model.installation import Installation
@@ -27,6 +29,8 @@ from tidegate.settings.tree import Settings
 READY_S_MAX = 120.0
 # A bus that hangs may not keep the chain from looking after its other parts.
 BUS_S_MAX = 1.0
+# Longer than a look after all parts takes, so that an alarm that stands does not flicker.
+ALARM_LEASE_S = 15.0
 POLL_S = 0.1
 
 
@@ -62,7 +66,7 @@ class Chain:
         self.brokers = embedded_servers(self.state, settings.broker)
         self.parts: dict[str, Part] = {}
         self.web_addresses: list[tuple[str, int]] = []  # one per controller, the one that was given out first
-        self._alarm: str | None = None
+        self._alarms: tuple[str, ...] = ()
         self._buses: list[Bus] = []
         self._guard: DiskGuard | None = None
 
@@ -91,10 +95,11 @@ class Chain:
         )
         save_installation(self.installation, self.state)
         self._bus = self._connect()
+        self._quick_bus = self._connect(timeout_s=BUS_S_MAX)
         self._nodes = Nodes(
             self.parts,
             self._start_node,
-            self._connect(timeout_s=BUS_S_MAX),
+            self._quick_bus,
             self._say,
             at_start=self._counts["node"],
             most=self._nodes_max,
@@ -188,16 +193,32 @@ class Chain:
                 part.keep_running(self._say)
 
     def watch(self) -> None:
-        """Start again what ended, follow the number of nodes that is wanted, and look after the disk."""
+        """Start again what ended, servers first; follow the number of nodes that is wanted, and look after the disk."""
+        alarms = self.brokers.supervise()
         self.keep_parts()
         self._nodes.follow()
+        self._tell((*alarms, *self._check_disks()))
+
+    def _check_disks(self) -> tuple[str, ...]:
+        """The brokers' guard acts on what it sees; of other places it is told before they are full."""
         try:
-            found = self._guard.check().alarm if self._guard is not None else None
-        except BrokerUnavailableError as error:
-            found = str(error)
-        if found != self._alarm:
-            self._say(f"ALARM: {found}" if found else "The alarm is over.")
-            self._alarm = found
+            closed = self._guard.check().alarm if self._guard is not None else None
+        except (BrokerUnavailableError, OSError) as error:
+            closed = str(error)
+        places = {"the tables": Path(self.installation.tables), "the state directory": self.state}
+        return (*([closed] if closed is not None else []), *shortages(places))
+
+    def _tell(self, alarms: tuple[str, ...]) -> None:
+        """Each alarm once, and when there is none any more."""
+        for alarm in alarms:
+            if alarm not in self._alarms:
+                self._say(f"ALARM: {alarm}")
+        if self._alarms and not alarms:
+            self._say("The alarm is over.")
+        if alarms or self._alarms:
+            with suppress(BrokerUnavailableError):  # the person at this terminal has read it
+                self._quick_bus.put(UP_ALARMS, list(alarms), lease_s=ALARM_LEASE_S)
+        self._alarms = alarms
 
     def stop(self) -> None:
         """Devices first, then what works for them, the brokers last. Safe to call twice, and at any moment."""

@@ -16,6 +16,8 @@ import msgspec
 from tidegate.model.errors import TidegateError
 
 _SUFFIX = ".error"
+# Only the first error counts. Some more are for a person who looks; a query that fails all day must not fill a disk.
+ERRORS_MAX = 16
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,8 @@ def left_in(directory: str | Path | None) -> Iterator[None]:
 
 
 def _leave(directory: Path, error: TidegateError | OSError) -> None:
+    if sum(1 for _ in directory.iterdir()) >= ERRORS_MAX:
+        return
     if isinstance(error, TidegateError):
         left = Evidence(sentence=str(error), where=error.where, expected=str(error.expected), found=str(error.found))
     else:

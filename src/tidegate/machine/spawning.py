@@ -1,5 +1,6 @@
 """Children that end with the process that started them, however it ends."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -7,6 +8,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import psutil
 
 PR_SET_PDEATHSIG = 1
 
@@ -52,3 +55,35 @@ class Spawner:
 
     def close(self) -> None:
         self._thread.shutdown()
+
+
+def paused_descendants() -> list[str]:
+    """What this process started and somebody paused, by name and number."""
+    found = []
+    for process in _descendants():
+        with contextlib.suppress(psutil.Error):
+            if process.status() == psutil.STATUS_STOPPED:
+                found.append(f"{process.name()} {process.pid}")
+    return found
+
+
+def kill_descendants() -> None:
+    """SIGKILL to all that this process started, and to what that started: a paused one hears nothing else.
+
+    Again until there is nobody left: one of them may have forked between the look and the signal.
+    """
+    while left := _descendants():
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=1.0)
+
+
+def _descendants() -> list[psutil.Process]:
+    """Without those that have ended and wait for their parent to notice."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

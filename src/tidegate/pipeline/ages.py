@@ -5,36 +5,92 @@ on its device as well, so it counts from the middle between its first and its la
 for readings. The commit's time is that of the entry in the table's log: what a reader of the table could see, when.
 """
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_COLUMNS = ["device", "boot", "time", "count", "first", "last", "arrived"]
+from tidegate.model.errors import TidegateError
+from tidegate.pipeline.tables.following import LogFollower
+
+_COLUMNS = ["device", "time", "count", "first", "last", "arrived"]
+
+Seconds = npt.NDArray[np.float64]
 
 
-def committed(table: Path) -> pa.Table:
-    """Every message of the readings' table: who sent it, when it was taken, arrived in the log and was committed.
+# The messages of some files, column by column, in less than forty bytes each: a device is the number of its name.
+_Part = dict[str, npt.NDArray[Any]]
 
-    Columns: ``device``, ``boot``, ``committed_s``, ``arrived_s``, ``taken_s``, ``count``; times are Unix time.
+
+class Ages:
+    """Every message that the readings' table gets from now on. Call ``follow`` regularly while it does.
+
+    Files are read as they are committed, so none has to be there at the end. ``messages`` says how many it has.
     """
-    parts = []
-    for entry in sorted((table / "_delta_log").glob("*.json")):
-        committed_s = entry.stat().st_mtime
-        for line in entry.read_text().splitlines():
-            added = json.loads(line).get("add")
-            # A compaction writes the same rows again: they have been there before.
-            if added and added.get("dataChange", True):
-                parts.append(_part(pq.read_table(table / added["path"], columns=_COLUMNS), committed_s))
-    return pa.concat_tables(parts) if parts else _part(_empty(), 0.0)
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._log = LogFollower(table)
+        self._devices: dict[str, int] = {}
+        self._parts: list[_Part] = []
+        self.messages = 0
+
+    def follow(self) -> None:
+        """Take in what was committed since the last call."""
+        for entry in self._log.follow():
+            for path in entry.appended():
+                rows = self._read(path)
+                self._parts.append(self._part(rows, entry.at_s))
+                self.messages += rows.num_rows
+
+    def rows(self) -> pa.Table:
+        """Who sent each message, when it was taken, arrived in the log and was committed, and its readings.
+
+        Columns: ``device``, ``committed_s``, ``arrived_s``, ``taken_s``, ``count``; times are Unix time. What was
+        committed since the last ``follow`` is not among them.
+        """
+        parts = self._parts or [self._part(_empty(), 0.0)]
+        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        self._parts = [together]
+        names = pa.array(list(self._devices), pa.string())
+        return pa.table({**together, "device": pa.DictionaryArray.from_arrays(together["device"], names)})
+
+    def _read(self, path: str) -> pa.Table:
+        try:
+            with pq.ParquetFile(self._table / path) as file:
+                return file.read(columns=_COLUMNS, use_threads=False)
+        except FileNotFoundError:
+            raise TidegateError(
+                f"The file {path} of {self._table} was removed before its rows were measured: ask for new commits "
+                "more often than removed files are vacuumed."
+            ) from None
+
+    def _part(self, rows: pa.Table, committed_s: float) -> _Part:
+        last = _seconds(rows["time"])
+        first, final = (_seconds(pc.coalesce(rows[name], rows["time"])) for name in ("first", "last"))
+        count = rows["count"].to_numpy().astype(np.int64)
+        return {
+            "device": self._numbers(rows["device"]),
+            "committed_s": np.full(rows.num_rows, committed_s),
+            "arrived_s": _seconds(rows["arrived"]),
+            "taken_s": np.where(count > 1, (first + final) / 2, last),
+            "count": count,
+        }
+
+    def _numbers(self, names: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        encoded = names.combine_chunks().dictionary_encode()
+        known = self._devices
+        numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int32)
+        places: npt.NDArray[np.int32] = encoded.indices.to_numpy()
+        return numbers[places]
 
 
-def delays_s(table: Path, skip_s: float) -> list[float]:
-    """For each stored reading, the time of its commit less the time it was sent; without the first ``skip_s``."""
-    rows = committed(table)
+def delays_s(rows: pa.Table, skip_s: float) -> list[float]:
+    """For each stored message, the time of its commit less the time it was taken; without the first ``skip_s``."""
     committed_s, taken_s = (rows[name].to_numpy() for name in ("committed_s", "taken_s"))
     late = committed_s - committed_s.min(initial=float("inf")) >= skip_s
     return [float(delay) for delay in (committed_s - taken_s)[late]]
@@ -42,26 +98,9 @@ def delays_s(table: Path, skip_s: float) -> list[float]:
 
 def _empty() -> pa.Table:
     stamp = pa.timestamp("us", tz="UTC")
-    kinds = [pa.string(), pa.int64(), stamp, pa.int64(), stamp, stamp, stamp]
-    return pa.schema(zip(_COLUMNS, kinds, strict=True)).empty_table()
+    return pa.schema(zip(_COLUMNS, [pa.string(), stamp, pa.int64(), *[stamp] * 3], strict=True)).empty_table()
 
 
-def _part(rows: pa.Table, committed_s: float) -> pa.Table:
-    last = _seconds(rows["time"])
-    first, final = (_seconds(pc.coalesce(rows[name], rows["time"])) for name in ("first", "last"))
-    middle = np.where(np.asarray(rows["count"]) > 1, (first + final) / 2, last)
-    return pa.table(
-        {
-            "device": rows["device"].combine_chunks(),
-            "boot": rows["boot"].combine_chunks(),
-            "committed_s": np.full(rows.num_rows, committed_s),
-            "arrived_s": _seconds(rows["arrived"]),
-            "taken_s": middle,
-            "count": rows["count"].combine_chunks(),
-        }
-    )
-
-
-def _seconds(stamps: pa.ChunkedArray) -> np.ndarray:
-    seconds: np.ndarray = stamps.cast(pa.int64()).to_numpy() / 1e6
+def _seconds(stamps: pa.ChunkedArray) -> Seconds:
+    seconds: Seconds = stamps.cast(pa.int64()).to_numpy() / 1e6
     return seconds

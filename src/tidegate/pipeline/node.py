@@ -4,11 +4,7 @@ The query's checkpoint is scratch. Every start begins with an empty one, at the 
 there is nothing of a node that has to survive it.
 """
 
-import hashlib
 import json
-import os
-import shutil
-import tempfile
 import threading
 import time
 from contextlib import closing, suppress
@@ -30,7 +26,9 @@ from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, 
 from tidegate.pipeline.keeper import Keeper, Say
 from tidegate.pipeline.problems import problem_of
 from tidegate.pipeline.progress import ProgressBoard
+from tidegate.pipeline.pulse import Pulse
 from tidegate.pipeline.retention import Retention
+from tidegate.pipeline.scratch import Scratch, prefix_of, remove_leftovers
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sources.slices import SliceSource
 from tidegate.pipeline.spark import prepare, session
@@ -56,12 +54,15 @@ class Node:
         self._installation = load_installation(state)
         self._stopping = threading.Event()
         self._lease_lost = threading.Event()
-        self._board = ProgressBoard(settings.name, settings.trigger_ms / 1e3, settings.rows_per_batch_max)
+        trigger_s = settings.trigger_ms / 1e3
+        pulse = Pulse(settings.stall_s_min, trigger_s, settings.cost_us_per_record / 1e6)
+        self._board = ProgressBoard(settings.name, trigger_s, settings.rows_per_batch_max, pulse)
+        self._scratch: Scratch | None = None
         self._failure: BaseException | None = None
         self._was_ready = False
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
-        self._retention = Retention(self._installation, settings.name, settings.purge_s, time.monotonic(), fsync=fsync)
+        self._retention = Retention(self._installation, settings, time.monotonic(), fsync=fsync)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -69,8 +70,7 @@ class Node:
     def run(self) -> None:
         """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
         self._await_name()
-        for leftover in Path(_scratch_parent()).glob(f"{self._scratch_prefix()}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        remove_leftovers(prefix_of(self._state, self._settings.name))
         prepare(self._say)
         directory = self._state / "nodes" / self._settings.name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -99,11 +99,6 @@ class Node:
                 "name of its own."
             )
 
-    def _scratch_prefix(self) -> str:
-        """Names the node, so that it can clear away what a killed predecessor left."""
-        place = hashlib.sha256(str(self._state.resolve()).encode()).hexdigest()[:12]
-        return f"tidegate-{place}-{self._settings.name}-"
-
     def _await_name(self) -> None:
         """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
         name, deadline = self._settings.name, time.monotonic() + self._settings.lease_s + 2
@@ -115,7 +110,9 @@ class Node:
 
     def _serve(self, spark: SparkSession) -> None:
         """Hold the lease, and with it slices, only while there is a session that can work on them."""
-        keeper = Keeper(self._installation, self._settings, self._board, self._say, self._lease_lost)
+        keeper = Keeper(
+            self._installation, self._settings, self._board, self._say, self._lease_lost, scratch=lambda: self._scratch
+        )
         keeper.take_lease()
         keeper.start()
         try:
@@ -132,14 +129,20 @@ class Node:
             if problem is None:
                 return
             self._board.failed(problem)
+            if spark.sparkContext._jsc.sc().isStopped():
+                raise TidegateError(
+                    f"Spark has shut itself down in node {self._settings.name} ({problem}): start the node again; "
+                    "other nodes take its slices."
+                )
             self._say(f"Node {self._settings.name} starts its query anew: {problem}")
             backoff_s = 0.1 if time.monotonic() - started > 30 else min(backoff_s * 2, _BACKOFF_S_MAX)
             self._stopping.wait(backoff_s)
 
     def _run_query(self, spark: SparkSession) -> str | None:
         """One query until it ends; the problem that ended it, or None if it was told to."""
-        scratch = _Scratch(self._scratch_prefix())
+        scratch = self._scratch = Scratch(prefix_of(self._state, self._settings.name))
         self._failure = None
+        self._board.started()
         try:
             with closing(self._sink(scratch)) as sink:
                 return self._run_to_end(self._start_query(spark, sink, scratch), sink, scratch)
@@ -150,7 +153,7 @@ class Node:
         finally:
             scratch.remove()
 
-    def _run_to_end(self, query: StreamingQuery, sink: Sink, scratch: "_Scratch") -> str | None:
+    def _run_to_end(self, query: StreamingQuery, sink: Sink, scratch: Scratch) -> str | None:
         try:
             while query.isActive and not (self._stopping.is_set() or self._lease_lost.is_set()):
                 query.awaitTermination(LOOK_S)  # type: ignore[arg-type]
@@ -196,12 +199,13 @@ class Node:
 
     def _purge(self) -> None:
         try:
-            if self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic()):
-                self._board.alarm(RETENTION, None)
+            told = self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
+            if told is not None:
+                self._board.alarm(RETENTION, " ".join(told) or None)
         except TidegateError as error:  # what is not removed today is removed another day
             self._board.alarm(RETENTION, str(error))
 
-    def _sink(self, scratch: "_Scratch") -> Sink:
+    def _sink(self, scratch: Scratch) -> Sink:
         settings, tables = self._settings, Tables(Path(self._installation.tables))
         task = TaskSettings(
             tables.directory,
@@ -228,7 +232,7 @@ class Node:
             return {}
         return {slice_: ownership.epoch for slice_, ownership in owned.items()}
 
-    def _start_query(self, spark: SparkSession, sink: Sink, scratch: "_Scratch") -> StreamingQuery:
+    def _start_query(self, spark: SparkSession, sink: Sink, scratch: Scratch) -> StreamingQuery:
         settings = self._settings
         source = (
             spark.readStream.format("tidegate")
@@ -255,30 +259,12 @@ class Node:
             .start()
         )
 
-    def _problem(self, error: Exception | None, scratch: "_Scratch") -> str:
+    def _problem(self, error: Exception | None, scratch: Scratch) -> str:
         left = evidence.found_in(scratch.evidence)
         return problem_of(self._failure, error, left, Path(self._installation.tables))
-
-
-class _Scratch:
-    """A directory for one query: its checkpoint, and the errors of the processes it starts. Nothing has to survive."""
-
-    def __init__(self, prefix: str) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_scratch_parent()))
-        self.checkpoint, self.evidence = self._directory / "checkpoint", self._directory / "evidence"
-        self.evidence.mkdir()
-
-    def remove(self) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def _warm_up(spark: SparkSession) -> None:
     """Start the workers before the first reading waits for them."""
     cores = spark.sparkContext.defaultParallelism
     spark.range(cores, numPartitions=cores).mapInArrow(lambda batches: batches, "id bigint").collect()
-
-
-def _scratch_parent() -> str:
-    """Memory where there is some: nothing in a checkpoint has to survive, and it is written twice a batch."""
-    shared = Path("/dev/shm")  # noqa: S108 - mkdtemp below makes a directory only its owner can enter
-    return str(shared) if shared.is_dir() and os.access(shared, os.W_OK) else tempfile.gettempdir()

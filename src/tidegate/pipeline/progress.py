@@ -1,9 +1,11 @@
 """What a node is doing, in figures that others can act on: per query from Spark, per slice from the sink."""
 
 import json
+import math
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -12,6 +14,8 @@ import msgspec
 import psutil
 
 from tidegate.model.progress import BATCHES_SAID, Batch, NodeProgress, RowsAtLimit, SliceProgress, WorkTotals
+from tidegate.pipeline.pulse import Pulse
+from tidegate.pipeline.rejects import RejectCounter
 from tidegate.pipeline.tables.writing import TaskResult
 
 # A batch has a fixed cost of a few tenths of a second, which in one of this length hardly counts any more.
@@ -62,13 +66,16 @@ class LimitCounter:
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``progress`` is None while there is nothing new."""
 
-    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1) -> None:
+    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1, pulse: Pulse | None = None) -> None:
+        """Without a pulse nobody asks how long the query has been silent."""
         self._lock = threading.Lock()
+        self._pulse = pulse or Pulse(math.inf)
         self._node = node
         self._slices: dict[int, SliceProgress] = {}
         self._query: dict[str, Any] = {}
         self._reported: tuple[Any, ...] = ()
         self._totals = WorkTotals()
+        self._rejects = RejectCounter()
         self._limit = LimitCounter(trigger_s, rows_max)
         self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
@@ -76,13 +83,20 @@ class ProgressBoard:
         self._alarms: dict[str, str] = {}  # by whose they are
         self._fresh = True
 
+    def started(self) -> None:
+        """Called when a query begins."""
+        with self._lock:
+            self._pulse.started()
+
     def committed(self, results: list[TaskResult], now_s: float) -> None:
         """Called after each commit with what it covered; an empty batch that ended well is one too."""
         with self._lock:
+            self._pulse.beat()
             self._problem = None
             if results:
                 self._committed_at_s = now_s
             for result in results:
+                self._rejects.add(result.rejects)
                 rows = sum(work.rows for work in result.slices.values())
                 for slice_, work in result.slices.items():
                     before = self._slices.get(slice_, SliceProgress(committed=0))
@@ -94,8 +108,10 @@ class ProgressBoard:
                         cost_us_per_row=round(result.busy_s * 1e6 / rows, 2),
                         age_s=round(now_s - work.oldest_us / 1e6, 3),
                     )
+            rows = sum(work.rows for one in results for work in one.slices.values())
+            self._pulse.was_busy(rows, sum(one.busy_s for one in results))
             self._totals = WorkTotals(
-                rows=self._totals.rows + sum(work.rows for one in results for work in one.slices.values()),
+                rows=self._totals.rows + rows,
                 repeats=self._totals.repeats + sum(one.repeats for one in results),
                 batches=self._totals.batches + 1,
             )
@@ -111,6 +127,9 @@ class ProgressBoard:
         ends, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         with self._lock:
             self._reported = _identity(progress)
+            self._pulse.beat()
+            if progress.get("numInputRows"):
+                self._pulse.took(progress.get("batchDuration", 0) / 1e3)
             self._batches += _batches(progress, at_limit=self._limit.add(progress, ends, latest))
             held = {int(name): at for name, at in ends.items()}
             self._slices = {
@@ -134,6 +153,17 @@ class ProgressBoard:
         with self._lock:
             self._problem, self._fresh = problem, True
             self._slices = {}
+            self._pulse.started()
+
+    def stalled_s(self, now_s: float, rows_planned: Callable[[], int]) -> float | None:
+        """For how long the query has been silent, where that is too long; ``now_s`` never goes back."""
+        with self._lock:
+            silent_s = self._pulse.silent_s(now_s)
+            if silent_s <= self._pulse.patience_s(0):
+                return None
+        rows = rows_planned()
+        with self._lock:
+            return silent_s if silent_s > self._pulse.patience_s(rows) else None
 
     def alarm(self, whose: str, sentence: str | None) -> None:
         """What does not work though the query runs; None when it works again. Each has its own, until it ends it."""
@@ -174,6 +204,8 @@ class ProgressBoard:
             query=self._query,
             committed_at_s=self._committed_at_s,
             totals=self._totals,
+            rejects=dict(self._rejects.by_reason),
+            rejected_devices=self._rejects.worst(),
             limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
             slices=dict(self._slices),
             batches=tuple(self._batches),

@@ -26,6 +26,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cost_us_per_record: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 0.0
     # A node that has not renewed its lease for this long is taken for dead and loses its slices.
     lease_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 5.0
+    # A query without a sign of life for this long hangs, and its node ends so that others take its slices. It is longer
+    # than any pause of a healthy one; slow batches stretch it by themselves, and a first batch has ten times as long.
+    stall_s_min: Annotated[float, msgspec.Meta(ge=2, le=86_400)] = 30.0
     window_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 60
     # A slice's identities are written down this often, which bounds what a taker has to read back.
     snapshot_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 2.0
@@ -33,4 +36,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     identity_horizon_days: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
     # How often what every job has committed is removed from the log.
     purge_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
+    # Somebody else's job that has not written down how far it is for this long no longer keeps readings in the log: one
+    # that is gone for good would fill the disk, and one that was away for a night must find all of it.
+    job_silent_s_max: Annotated[float, msgspec.Meta(ge=1)] = 86_400.0
     heap_mib: Annotated[int, msgspec.Meta(ge=512)] = 1024

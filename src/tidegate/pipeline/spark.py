@@ -135,6 +135,8 @@ def session(
         "spark.sql.streaming.numRecentProgressUpdates": "100",
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.pollingDelay": "50ms",
+        # An idle query says once a second that it was asked for more and answered: that is how it is known to live.
+        "spark.sql.streaming.noDataProgressEventInterval": "1s",
         # Checkpoints are scratch here: no checksum files beside them, neither Spark's nor Hadoop's.
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

@@ -10,7 +10,16 @@ from deltalake import DeltaTable
 from tidegate_bench.rig.installation import Rig
 
 NODES = ("left", "right")
-SETTINGS = {"trigger_ms": "100", "lease_s": "2", "window_s": "10", "snapshot_s": "1", "purge_s": "2"}
+# A healthy query is never silent for as long as ``stall_s_min``, whatever else a test does to it.
+SETTINGS = {
+    "trigger_ms": "100",
+    "lease_s": "2",
+    "stall_s_min": "6",
+    "window_s": "10",
+    "snapshot_s": "1",
+    "purge_s": "2",
+    "job_silent_s_max": "5",
+}
 
 
 def table(rig: Rig, name: str) -> pa.Table:

@@ -23,6 +23,7 @@ from tidegate.brokers.nats.server_config import (
 )
 from tidegate.brokers.nats.server_process import Server, server_binary
 from tidegate.brokers.nats.state_identity import StateIdentity, settle_identity
+from tidegate.brokers.nats.supervising import Supervisor
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import FILE_NAME, save_installation
@@ -34,6 +35,7 @@ from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 
 READY_S_MAX = 30.0
+GUARD_S_MAX = 2.0
 
 
 class EmbeddedBrokers:
@@ -46,6 +48,7 @@ class EmbeddedBrokers:
         self._brokers: list[Server] = []
         self._control: Server | None = None
         self._lock: int | None = None
+        self._supervisors: tuple[Supervisor, ...] = ()
         self.installation: Installation | None = None
 
     def __enter__(self) -> "EmbeddedBrokers":
@@ -75,6 +78,11 @@ class EmbeddedBrokers:
             self._let_devices_in(identity)
             self.installation = installation
             save_installation(installation, self._state)
+            assert self._control is not None
+            self._supervisors = (
+                Supervisor(self._brokers, lambda: open_brokers(installation)),
+                Supervisor([self._control], lambda: open_bus(installation)),
+            )
         except BaseException:
             self.stop()
             raise
@@ -82,6 +90,7 @@ class EmbeddedBrokers:
 
     def stop(self) -> None:
         """SIGTERM to all, wait, SIGKILL to whom that does not reach. Safe to call twice."""
+        self._supervisors = ()
         servers = self._all()
         for server in servers:
             server.ask_to_stop()
@@ -98,6 +107,11 @@ class EmbeddedBrokers:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def supervise(self) -> tuple[str, ...]:
+        """Start again what has ended, and have what it serves opened again behind the scenes."""
+        now_s = time.monotonic()
+        return tuple(alarm for supervisor in self._supervisors for alarm in supervisor.look(now_s))
 
     # -- disturbances, for tests of what survives them
 
@@ -150,7 +164,8 @@ class EmbeddedBrokers:
     def disk_guard(self) -> NatsDiskGuard:
         assert self.installation is not None
         return NatsDiskGuard(
-            Wire(self.installation.data_urls, name="tidegate-disk-guard"),
+            # Who calls it has other parts to look after: a broker that hangs may not keep it for long.
+            Wire(self.installation.data_urls, name="tidegate-disk-guard", timeout_s=GUARD_S_MAX),
             self.installation.monitor_urls,
             self.store_directories,
             self._settings.disk_bytes_max,
@@ -199,7 +214,7 @@ class EmbeddedBrokers:
             self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
         store = self._state / "control" / "store"
         make_private(store)
-        text = control_config(identity.control, identity.passwords, str(store))
+        text = control_config(identity.control, identity.passwords, self._settings, str(store))
         self._control = server("control", text, identity.control)
 
     def _broker_config(self, identity: StateIdentity, index: int, *, devices_allowed: bool) -> str:
@@ -233,7 +248,15 @@ class EmbeddedBrokers:
 
 def open_installation(installation: Installation) -> None:
     """From running servers to an installation that may take readings: documents, slices, every source active."""
+    open_bus(installation)
+    open_brokers(installation)
+
+
+def open_bus(installation: Installation) -> None:
     with Bus(installation.control_urls, name="tidegate-opening") as bus:
         bus.create()
+
+
+def open_brokers(installation: Installation) -> None:
     with Wire(installation.data_urls, name="tidegate-opening") as data:
         open_for_traffic(data, installation)

@@ -14,6 +14,7 @@ PIPELINE_USER = "pipeline"
 SYSTEM_USER = "system"
 CONTROL_USER = "control"
 ROUTE_USER = "route"
+CONTROL_BYTES_MAX = 1024**3
 
 # Devices live on ordinary topics. The log, the knowledge, the slices and what the server keeps of MQTT are
 # none of theirs: a device that could publish there would forge acknowledged messages or delete streams.
@@ -67,9 +68,7 @@ def broker_config(
     brokers do not know the devices' user.
     """
     own = ports[index]
-    config = _common(f"broker-{index + 1}", own, store, settings.disk_bytes_max)
-    if settings.durability == "power-loss":
-        config["jetstream"]["sync_interval"] = "always"
+    config = _common(f"broker-{index + 1}", own, store, settings.disk_bytes_max, settings)
     # Said, not guessed: a server that sees one peer when the first client connects would keep two copies for ever.
     config["mqtt"] = {"host": HOST, "port": own.mqtt, "stream_replicas": len(ports)}
     publish, subscribe = {"deny": list(DEVICE_MAY_NOT_PUBLISH)}, {"deny": list(DEVICE_MAY_NOT_SUBSCRIBE)}
@@ -99,15 +98,18 @@ def broker_config(
     return json.dumps(config, indent=2)
 
 
-def control_config(ports: ServerPorts, passwords: Passwords, store: str) -> str:
-    """The control bus: a server of its own, so that a flood of readings never delays a decision."""
-    config = _common("control", ports, store, 1024**3)
+def control_config(ports: ServerPorts, passwords: Passwords, settings: BrokerSettings, store: str) -> str:
+    """The control bus: a server of its own, so that a flood of readings never delays a decision.
+
+    Its documents are part of the promise: epochs that a power failure set back would shut nodes out of their slices.
+    """
+    config = _common("control", ports, store, CONTROL_BYTES_MAX, settings)
     config["authorization"] = {"user": CONTROL_USER, "password": passwords.control}
     return json.dumps(config, indent=2)
 
 
-def _common(name: str, ports: ServerPorts, store: str, disk_bytes_max: int) -> dict[str, Any]:
-    return {
+def _common(name: str, ports: ServerPorts, store: str, disk_bytes_max: int, settings: BrokerSettings) -> dict[str, Any]:
+    config: dict[str, Any] = {
         "server_name": name,
         "host": HOST,
         "port": ports.client,
@@ -120,3 +122,6 @@ def _common(name: str, ports: ServerPorts, store: str, disk_bytes_max: int) -> d
             "limits": {"default_max_consumers": 20_000},
         },
     }
+    if settings.durability == "power-loss":
+        config["jetstream"]["sync_interval"] = "always"
+    return config

@@ -63,35 +63,48 @@ class Server:
 
     def wait_ready(self, deadline: float) -> None:
         """Return when the server and its log serve requests. Streams may still look for their leaders."""
-        while not self._is_healthy():
+        while self.problem():
             if self.pid is None:
-                raise BrokerUnavailableError(f"The server {self.name} ended while starting: {self._last_words()}")
+                raise BrokerUnavailableError(f"The server {self.name} ended while starting: {self.last_words()}")
             if time.monotonic() > deadline:
                 raise BrokerUnavailableError(
                     f"The server {self.name} is not ready in time: read {self._log} for the reason, then start again."
                 )
             time.sleep(POLL_S)
 
-    def _is_healthy(self) -> bool:
-        """The health page says yes before a cluster has a leader, and who connects then waits 5 s for nothing."""
+    def problem(self) -> str:
+        """Why it does not serve, asked now; empty where it does. May be asked from any thread.
+
+        The health page says yes before a cluster has a leader, and who connects then waits 5 s for nothing.
+        """
         connection = http.client.HTTPConnection(HOST, self._monitor_port, timeout=1.0)
         try:
             connection.request("GET", "/healthz?js-server-only=true")
             reply = connection.getresponse()
-            reply.read()
+            said = reply.read()
             if reply.status != http.HTTPStatus.OK:
-                return False
+                return f"reports itself unhealthy ({said.decode(errors='replace')}): read {self._log} for the reason."
             connection.request("GET", "/jsz")
             log = json.loads(connection.getresponse().read())
         except (OSError, http.client.HTTPException, ValueError):
-            return False
+            return (
+                f"its health page does not answer: it hangs or is paused; read {self._log}, and end process {self.pid} "
+                "with 'kill -9' if it stays so: it is started again."
+            )
         finally:
             connection.close()
+        if log.get("disabled", False):
+            return f"it has switched its log off: read {self._log} for the reason, mostly a full disk; then end it."
         meta = log.get("meta_cluster", {})
         has_quorum = bool(meta.get("leader")) and int(meta.get("cluster_size", 0)) >= self._cluster_size
-        return not log.get("disabled", False) and (self._cluster_size == 1 or has_quorum)
+        if self._cluster_size > 1 and not has_quorum:
+            return "its log has no leader: more than half of the brokers have to run."
+        return ""
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """What its log says last of an error, else just last."""
+        if not self._log.exists():
+            return f"it left no log in {self._log}."
         with self._log.open("rb") as file:
             file.seek(max(0, self._log.stat().st_size - 4096))
             lines = file.read().decode(errors="replace").splitlines()

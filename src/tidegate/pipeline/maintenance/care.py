@@ -46,6 +46,8 @@ class Care:
     fsync: bool = False
     done: Done = field(default_factory=Done)
     now: Callable[[], float] = time.time
+    since_s: float = field(default_factory=time.time)
+    _made: set[str] = field(default_factory=set)
 
     @property
     def today(self) -> date:
@@ -93,7 +95,9 @@ class Care:
     # -- files
 
     def planned(self) -> tuple[DataFile, ...]:
-        return next_merge(self.table.files(), self.now(), self.today, self.limits)
+        """Of what was there in the beginning and what has been made of it: new files come all the time."""
+        files = [file for file in self.table.files() if file.modified_s <= self.since_s or file.path in self._made]
+        return next_merge(files, self.now(), self.today, self.limits)
 
     def compact(self) -> bool:
         """One merge; whether there was one to do."""
@@ -125,6 +129,7 @@ class Care:
             raise
         self.done.files_merged += len(merged)
         self.done.files_written += len(adds)
+        self._made |= {add.path for add in adds}
         self.pace.rest()
         return True
 

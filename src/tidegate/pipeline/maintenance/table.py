@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -26,6 +27,17 @@ from tidegate.pipeline.tables.tables import DATE
 EPOCH = "maintainer-epoch"
 _COMMIT_S_MAX = 120.0
 _SLICE_MAX = 2**31 - 1
+
+
+class _File(msgspec.Struct):
+    path: str
+
+
+class _Entry(msgspec.Struct):
+    """What of a line of the log is of interest here."""
+
+    add: _File | None = None
+    remove: _File | None = None
 
 
 class MaintainedTable:
@@ -115,25 +127,46 @@ class MaintainedTable:
     ) -> None:
         """Take old files out of the table and put new ones in, in one commit; raise FencedError and change nothing."""
         self.claim()
-        added = {add.path for add in new}
+        assert self.epoch is not None
+        outgoing, incoming = {file.path for file in old}, {add.path for add in new}
+        active, seen = self._active()
         for _ in self._attempts():
             table = self.refresh()
             self._check_epoch(table)
-            active = set(pa.table(table.get_add_actions())["path"].to_pylist())
-            if added and added <= active:
+            # Looked at entry by entry: to list all files again would take so long that a busy writer is first again.
+            active, seen = self._follow(active, seen, table.version())
+            if incoming and incoming <= active:
                 return  # an attempt whose answer was lost had succeeded
-            gone = [file.path for file in old if file.path not in active]
-            if gone:
-                raise FencedError(
-                    f"{len(gone)} files of {self.name} that were to be replaced are no longer in it ({gone[0]}): "
-                    "another program changed it; the next round plans anew.",
-                    where=self.name,
-                    found=gone,
-                )
-            assert self.epoch is not None
+            self._check_active(outgoing - active)
             removes = [_remove(file, data_change=data_change) for file in old]
             if self._try_commit([*new, *removes], self.epoch, what):
                 return
+
+    def _active(self) -> tuple[set[str], int]:
+        """The paths of the active files, and the version that has them."""
+        table = self.refresh()
+        return set(pa.table(table.get_add_actions())["path"].to_pylist()), table.version()
+
+    def _follow(self, active: set[str], seen: int, version: int) -> tuple[set[str], int]:
+        """What was active at one version, at a later one."""
+        try:
+            for number in range(seen + 1, version + 1):
+                for line in (self.log / f"{number:020d}.json").read_bytes().splitlines():
+                    entry = msgspec.json.decode(line, type=_Entry)
+                    active = active - {entry.remove.path} if entry.remove is not None else active
+                    active = active | {entry.add.path} if entry.add is not None else active
+        except FileNotFoundError:  # the log was cleaned meanwhile
+            return self._active()
+        return active, version
+
+    def _check_active(self, gone: set[str]) -> None:
+        if gone:
+            raise FencedError(
+                f"{len(gone)} files of {self.name} that were to be replaced are no longer in it ({min(gone)}): another "
+                "program changed it; the next round plans anew.",
+                where=self.name,
+                found=gone,
+            )
 
     def _check_epoch(self, table: DeltaTable) -> None:
         found = table.transaction_version(EPOCH) or 0

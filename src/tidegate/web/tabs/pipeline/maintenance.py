@@ -34,7 +34,11 @@ def alarms(said: TablesState | None, now_s: float) -> tuple[str, ...]:
     if said is None:
         return ()
     then = f" (said {ago(said.at_s, now_s)})" if is_silent(said, now_s) else ""
-    failed = (f"Maintenance of {run.table} failed: {run.problem}" for run in last_runs(said) if run.problem is not None)
+    failed = (
+        f"Maintenance of {run.table} failed: {run.problem}"
+        for run in last_runs(said)
+        if run.problem is not None and run.problem not in said.alarms
+    )
     return tuple(f"{alarm}{then}" for alarm in (*said.alarms, *failed))
 
 
@@ -70,8 +74,10 @@ def _health(one: TableHealth) -> tuple[str, ...]:
 
 
 def runs(said: TablesState | None, now_s: float) -> Table:
-    """What was done, newest first."""
-    newest = said.runs[: -RUNS_SHOWN - 1 : -1] if said else ()
+    """What was done, newest first. Of rounds in which nothing was to be done only a table's last is worth a row."""
+    last = last_runs(said) if said else []
+    shown = [one for one in said.runs if one in last or one.problem is not None or _done(one)] if said else []
+    newest = shown[: -RUNS_SHOWN - 1 : -1]
     return Table(
         columns=("When", "Table", "What it did", "Took"),
         numeric=frozenset({"Took"}),
@@ -82,7 +88,15 @@ def runs(said: TablesState | None, now_s: float) -> Table:
 
 def run_words(run: MaintenanceRun) -> str:
     """What one round did, and what went wrong in it."""
-    done = [
+    done = _done(run)
+    words = ", ".join(done) or "nothing was to be done"
+    if run.problem is None:
+        return words
+    return f"■ {run.problem}" + (f" ({words})" if done else "")
+
+
+def _done(run: MaintenanceRun) -> list[str]:
+    found = [
         f"merged {number(run.files_merged)} files into {number(run.files_written)}" if run.files_merged else "",
         f"removed {number(run.files_removed)} old files" if run.files_removed else "",
         f"removed {number(run.log_entries_removed)} log entries" if run.log_entries_removed else "",
@@ -90,10 +104,7 @@ def run_words(run: MaintenanceRun) -> str:
         if run.dates_dropped
         else "",
     ]
-    words = ", ".join(part for part in done if part) or "nothing was to be done"
-    if run.problem is None:
-        return words
-    return f"■ {run.problem}" + (f" ({words})" if any(done) else "")
+    return [part for part in found if part]
 
 
 def values(said: TablesState | None, now_s: float) -> tuple[tuple[str, str], ...]:
