@@ -28,6 +28,8 @@ from tidegate.pipeline.completeness.book import CONFIRM_S
 from tidegate.pipeline.completeness.checker import Completeness
 from tidegate_bench.rig.installation import Rig
 
+SETTLED_S_MAX = 90.0  # Spark's first batch takes its time, on a machine with other work
+
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 
@@ -56,10 +58,10 @@ class Check:
     def settled(self, running: Running) -> CompletenessState:
         """When it is known what became of all that the gateway has acknowledged."""
         until(lambda: running.state.ledger.reported == running.state.ledger.noted)
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + SETTLED_S_MAX
         state = self.step()
         while state.oldest_s is not None or state.reports_behind:
-            assert time.monotonic() < deadline_s, state
+            assert time.monotonic() < deadline_s, msgspec.json.encode(state)
             time.sleep(0.2)
             state = self.step()
         return state
@@ -115,11 +117,8 @@ def test_without_a_fault_everything_acknowledged_is_accounted_for(rig: Rig, gate
     assert counted["stored"] + counted["rejected"] == counted["acknowledged"] >= 204
     assert counted["rejected"] == 1
     assert total(after, "nameless") - total(before, "nameless") == 1
-    assert (after.holes, total(after, "missing"), total(after, "waiting")) == (
-        before.holes,
-        total(before, "missing"),
-        0,
-    )
+    assert (after.holes, total(after, "missing")) == (before.holes, total(before, "missing"))
+    assert (total(after, "waiting"), after.reports_lost) == (0, 0)
     log = open_log(address_of_log(rig.installation))
     stored = table(rig, "readings").select(["device", "slice"]).to_pylist()
     assert all(log.slice_of(row["device"]) == row["slice"] for row in stored), "the brokers' own function"

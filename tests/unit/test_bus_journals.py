@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tidegate.bus import journals
+from tidegate.bus.client import Bus
 from tidegate.bus.documents import AUDIT, LEDGER
 from tidegate.bus.key_value import Answer
 from tidegate.model.errors import BrokerUnavailableError
@@ -46,3 +47,20 @@ def test_a_journal_that_another_version_made_serves_as_well() -> None:
     journals.created(LEDGER, in_use)
     with pytest.raises(BrokerUnavailableError, match="in use"):
         journals.appended(LEDGER, in_use)
+
+
+def test_the_ends_of_a_journal_without_records_are_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a server (2.15) says it of a stream that nobody has written to."""
+    said = {
+        "created": "2026-11-17T05:20:00Z",
+        "ts": "2026-11-17T05:20:01.5Z",
+        "state": {"messages": 0, "first_seq": 0, "last_seq": 0},
+    }
+    monkeypatch.setattr(journals, "ask_all", lambda *_, **__: [said])
+    with Bus(["nats://nowhere"]) as bus:
+        ends = journals.JournalReader(bus, LEDGER).ends()
+    assert (ends.first, ends.last, ends.created) == (1, 0, "2026-11-17T05:20:00Z")
+    assert ends.now_s == 1_794_892_801.5
+    monkeypatch.setattr(journals, "ask_all", lambda *_, **__: [{"error": {"err_code": 10059}}])
+    with Bus(["nats://nowhere"]) as bus:
+        assert journals.JournalReader(bus, LEDGER).ends() == (1, 0, "", 0.0)

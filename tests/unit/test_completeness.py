@@ -13,15 +13,17 @@ from tidegate.bus.journals import Ends, Record
 from tidegate.model.backlog import Backlog, SliceBacklog
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.ledger import CompletenessState, LedgerReport, SequenceRun
+from tidegate.model.readings import IDENTIFIED_BYTES
 from tidegate.pipeline.completeness import book as books
 from tidegate.pipeline.completeness import stored
-from tidegate.pipeline.completeness.book import CONFIRM_S, HOUR_S
+from tidegate.pipeline.completeness.book import CONFIRM_S
+from tidegate.pipeline.completeness.pages import HOUR_S
 from tidegate.pipeline.completeness.rounds import UNCHECKED_S_MAX, Round, Sources
 from tidegate.pipeline.completeness.saving import FILE_NAME
 from tidegate.pipeline.completeness.stored import StoredReadings
 from tidegate.pipeline.tables.tables import Step, Tables
 from tidegate.pipeline.tables.writing import TaskSettings, write_by_date
-from tidegate.pipeline.transforms.parsing import parse
+from tidegate.pipeline.transforms.parsing import KEPT_PAYLOAD_BYTES, parse
 
 SLICES = 2
 START_S = 1_800_000_000.0
@@ -276,6 +278,10 @@ def test_what_was_rejected_is_accounted_for(stand: Stand) -> None:
     assert (named(state), sums(state)) == ([], (5, 1, 4, 0, 0))
 
 
+def test_what_a_gateway_notes_by_its_identity_alone_is_kept_whole_when_it_is_rejected() -> None:
+    assert IDENTIFIED_BYTES <= KEPT_PAYLOAD_BYTES
+
+
 def test_sequences_with_gaps_hopping_boots_and_repeats_are_no_holes(stand: Stand) -> None:
     stand.publish("a", *range(0, 40, 2), boot=7)
     stand.publish("a", *range(5), boot=3)
@@ -400,6 +406,13 @@ def test_reports_that_are_gone_or_damaged_are_counted(stand: Stand) -> None:
     (hour,) = state.hours
     assert (hour.nameless, hour.unwatched) == (3, 4)
     assert state.alarms[0].startswith("4 readings acknowledged within the last two hours cannot be checked")
+
+
+def test_a_journal_that_nobody_has_written_to_has_lost_nothing(stand: Stand) -> None:
+    assert (stand.step(2).reports_lost, stand.journal.exists) == (0, True)
+    stand.report("a", nameless=1)
+    state = stand.step()
+    assert (state.reports, state.reports_lost) == (1, 0)
 
 
 def test_a_journal_that_begins_anew_is_read_from_its_beginning(stand: Stand) -> None:

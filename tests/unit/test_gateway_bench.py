@@ -15,6 +15,7 @@ import pytest
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.mqtt.client import encode_connect
 from tidegate_bench.gateway import checks as gateway_checks
+from tidegate_bench.gateway import ledger
 from tidegate_bench.gateway import load as mqtt_load
 from tidegate_bench.gateway.checks import BATCHES, DIRECT, HAPROXY, OURS, SENDS, TLS, added_ratio
 from tidegate_bench.gateway.run import turns
@@ -272,3 +273,15 @@ def test_a_peak_is_remembered_after_it_is_over() -> None:
     block = bytearray(b"x" * 40_000_000)
     del block
     assert processes.peak_rss_bytes(own) - before > 30_000_000
+
+
+def test_the_ledger_costs_what_it_costs_within_a_repetition() -> None:
+    costs = {"on": (10.4, 30.0, 21.0), "off": (10.0, 20.0, 20.0)}
+    rows = [
+        {"repetition": number, "ledger": name, "cpu_us_per_message": cost}
+        for name, each in costs.items()
+        for number, cost in enumerate(each)
+    ]
+    assert ledger.ratios(rows) == [1.04, 1.5, 1.05]
+    assert ledger.check(rows).value == 1.05
+    assert ledger.check(rows).holds

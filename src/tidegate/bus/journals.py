@@ -108,7 +108,8 @@ class JournalReader(Generic[T]):
         if "state" not in reply:
             return Ends(1, 0)
         state = reply["state"]
-        return Ends(int(state["first_seq"]), int(state["last_seq"]), reply["created"], seconds_of(reply["ts"]))
+        first = max(1, int(state["first_seq"]))  # 0 where there was never a record
+        return Ends(first, int(state["last_seq"]), reply["created"], seconds_of(reply["ts"]))
 
     def read(self, sequences: Sequence[int]) -> list[Record[T]]:
         """Those of the records that are still there."""

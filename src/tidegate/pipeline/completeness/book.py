@@ -12,60 +12,18 @@ from typing import Literal
 import msgspec
 
 from tidegate.model.ledger import Hole, HourSums, LedgerReport
+from tidegate.pipeline.completeness.pages import HOUR_S, Open, Pages, Sums
 from tidegate.pipeline.completeness.recent import Recent, Run, readings
 
-HOUR_S = 3600.0
 HOURS_KEPT = 48
 OPEN_MAX = 500_000
 HOLES_KEPT = 10_000
 # Looked up twice, with this time between, before it is called missing.
-CONFIRM_S = 10.0
+CONFIRM_S = 15.0
 # What was called missing is looked for again: now and then, for an hour.
 AGAIN_S, AGAIN_S_MAX = 300.0, 3600.0
 
 Outcome = Literal["stored", "rejected"]
-
-
-class Open(msgspec.Struct, array_like=True, gc=False):
-    """Readings that were acknowledged and are not accounted for. ``named_s``: when they were called missing, or 0."""
-
-    device: str
-    boot: int
-    low: int
-    high: int
-    slice: int
-    gateway: str
-    since_s: float
-    until_s: float
-    report: int
-    looked_s: float = 0.0  # when the table was asked for them last, or 0
-    named_s: float = 0.0
-    seen: str = ""
-
-    @property
-    def readings(self) -> int:
-        return self.high - self.low + 1
-
-    @property
-    def hour(self) -> int:
-        return int(self.until_s // HOUR_S)
-
-
-class Sums(msgspec.Struct, array_like=True, gc=False):
-    acknowledged: int = 0
-    stored: int = 0
-    rejected: int = 0
-    missing: int = 0
-    nameless: int = 0
-    unwatched: int = 0
-
-
-class Pages(msgspec.Struct):
-    """All of a book that outlives its process."""
-
-    hours: dict[int, Sums] = {}
-    open: list[Open] = []
-    withdrawn: int = 0
 
 
 class Book:

@@ -10,7 +10,7 @@ from tidegate.brokers.port import Rows, SlicedLog, SliceRange
 from tidegate.model.errors import SequenceGapError
 from tidegate.model.readings import TELEMETRY, Identified
 from tidegate.model.times import clock_time
-from tidegate.pipeline.completeness.book import Open
+from tidegate.pipeline.completeness.pages import Open
 
 # So many of a slice's newest messages are searched: what is committed leaves the log within seconds anyway.
 SEARCHED_MAX = 20_000

@@ -16,9 +16,10 @@ from tidegate.bus.journals import Ends, Record
 from tidegate.model.errors import TidegateError
 from tidegate.model.ledger import CompletenessState, LedgerReport
 from tidegate.model.positions import incarnation_of, position, sequence_of
-from tidegate.pipeline.completeness.book import Book, Open
+from tidegate.pipeline.completeness.book import Book
 from tidegate.pipeline.completeness.last_seen import search
 from tidegate.pipeline.completeness.marks import Settling
+from tidegate.pipeline.completeness.pages import Open
 from tidegate.pipeline.completeness.recent import Run
 from tidegate.pipeline.completeness.saving import Saved, load, save
 from tidegate.pipeline.completeness.sentences import alarms_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.pipeline.completeness.book import Pages
+from tidegate.pipeline.completeness.pages import Pages
 
 FILE_NAME = "completeness.state"
 VERSION = 1

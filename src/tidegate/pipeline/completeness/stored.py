@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tidegate.model.readings import TELEMETRY, Identified
-from tidegate.pipeline.completeness.book import Open
+from tidegate.pipeline.completeness.pages import Open
 from tidegate.pipeline.completeness.recent import Run
 from tidegate.pipeline.tables.lookup import IDENTITY, boxed
 from tidegate.pipeline.tables.tables import DATE, SCHEMAS, LogTable, Tables
