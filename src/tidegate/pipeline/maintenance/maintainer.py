@@ -150,7 +150,7 @@ class Maintainer:
 
     def _tend(self, table: MaintainedTable) -> None:
         care, at_s, started_s = Care(table, self._settings, self._pace, self._fsync), time.time(), time.monotonic()
-        problem = None
+        problem, alarm = None, None
         self._pace.begin()
         table.begin()
         try:
@@ -159,8 +159,8 @@ class Maintainer:
             problem = str(error)
             self._say(problem)  # no alarm: whoever has the table now looks after it
         except (TidegateError, DeltaError, OSError, pa.ArrowException) as error:
-            problem = f"The table {table.name} could not be looked after: {_first_line(error)}"
-        self._alarm(table.name, problem)
+            problem = alarm = f"The table {table.name} could not be looked after: {_first_line(error)}"
+        self._alarm(table.name, alarm)
         self._runs.append(care.done.run(table.name, at_s, round(time.monotonic() - started_s, 3), problem))
 
     def _work(self, care: Care, started_s: float) -> None:

@@ -29,7 +29,7 @@ class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     file_mib_max: Annotated[int, msgspec.Meta(ge=1, le=8_192)] = 256
     # So many files of about one size are merged. More: rows are written less often, and more files are active.
     merge_files_min: Annotated[int, msgspec.Meta(ge=2, le=1_000)] = 8
-    # Rows that are in memory at a time; the maintainer needs about three times as much.
+    # Rows that are in memory at a time. The process takes about half a GiB with this.
     memory_mib: Annotated[int, msgspec.Meta(ge=16, le=16_384)] = 128
     # Above these a commit takes long: the maintainer no longer rests, and raises an alarm if that is not enough.
     active_files_max: Annotated[int, msgspec.Meta(ge=100)] = 4_000
