@@ -22,7 +22,7 @@ values = st.floats(-1e12, 1e12)
 observations = st.lists(
     st.builds(
         Observation,
-        at_s=st.floats(-20, 20),
+        at_s=st.integers(-20_000_000, 20_000_000).map(lambda us: us / 1e6),  # no clock tells less than a microsecond
         arrived=st.integers(0, 10_000),
         committed=st.integers(0, 10_000),
         head_age_s=st.floats(0, 1e6),
