@@ -88,7 +88,7 @@ class LogTable:
             return DeltaTable(str(self.path))
         except TableNotFoundError:
             self.path.mkdir(parents=True, exist_ok=True)
-            with suppress(CommitFailedError):  # another node may be first
+            with suppress(DeltaError):  # another node may be first; if it is not that, opening says so
                 schema = SCHEMAS[self.name].append(_PARTITION)
                 DeltaTable.create(str(self.path), schema=schema, partition_by=[DATE], configuration=CONFIGURATION)
             table = DeltaTable(str(self.path))
