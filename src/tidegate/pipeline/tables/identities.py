@@ -94,15 +94,11 @@ class KnownIdentities:
         self._put(keys, entries)
         return doubtful
 
-    def has(self, keys: Keys) -> npt.NDArray[np.bool_]:
-        """Which of them have an entry."""
-        return self._find(keys)[1]
-
     def absent(self, keys: Keys, day: int) -> Keys:
         """Those that have no entry although they may have been seen: ask the table how far each was."""
         if day >= self.doubted_until_day:
             return keys[:0]
-        return keys[~self.has(keys)]
+        return keys[~self._find(keys)[1]]
 
     def learn(self, keys: Keys, highs: Integers, day: int) -> None:
         """What the table says of ``absent`` ones, sorted by key: nothing above ``highs`` (-1: nothing) was seen."""

@@ -1,8 +1,7 @@
 """What of a task's readings the table has already: dropped as repeats, or rejected if they say something else.
 
 Memory (``identities``) says of nearly all readings that they are new. Of the others the table itself is asked, once for
-the whole batch: a repeat is left out, another payload under a used identity goes to ``rejected``, and so does what is
-older than identities are remembered.
+the whole batch: a repeat is left out, and another payload under a used identity goes to ``rejected``.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
+from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
 from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, device_hashes, keys_of
 from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
 from tidegate.pipeline.tables.tables import LogTable
@@ -25,7 +24,6 @@ from tidegate.pipeline.tables.writing import (
     TaskSettings,
     count_rejects,
     identities_of,
-    is_old,
     write_by_date,
     write_results,
 )
@@ -42,7 +40,6 @@ class Screen:
     def apply(self, result: TaskResult, known: Mapping[int, KnownIdentities], uncommitted: list[Path]) -> None:
         """Change the result so that it adds nothing the table has. ``uncommitted``: files to be committed with it."""
         suspects: dict[int, list[Doubtful]] = {}
-        strangers: dict[int, Keys] = {}
         rows: pa.Table | None = None
         for slice_, runs in result.runs.items():
             keys, day = np.unique(runs.keys), _day(result, slice_)
@@ -50,13 +47,11 @@ class Screen:
             if absent.size:
                 rows = self._rows(result) if rows is None else rows
                 known[slice_].learn(absent, self._highest(slice_, absent, rows, day), day)
-            if result.old_rows:
-                strangers[slice_] = keys[~known[slice_].has(keys)]
             doubtful = known[slice_].add(runs, day)
             if doubtful:
                 suspects[slice_] = doubtful
-        if suspects or result.old_rows:
-            self._judge(result, self._rows(result) if rows is None else rows, suspects, strangers, uncommitted)
+        if suspects:
+            self._judge(result, self._rows(result) if rows is None else rows, suspects, uncommitted)
 
     def _rows(self, result: TaskResult) -> pa.Table:
         files = (pq.ParquetFile(self._settings.tables / "readings" / add.path) for add in result.readings)
@@ -85,29 +80,21 @@ class Screen:
         result: TaskResult,
         rows: pa.Table,
         suspects: dict[int, list[Doubtful]],
-        strangers: dict[int, Keys],
         uncommitted: list[Path],
     ) -> None:
         found = identities_of(rows)
-        old = np.flatnonzero(is_old(rows, self._settings.horizon_days))
         rejects, dropped = [REJECTED.empty_table()], [np.empty(0, np.int64)]
-        for slice_ in result.runs:
-            suspected = _suspected(found, slice_, suspects.get(slice_, []))
-            unknown = np.isin(found.keys, strangers.get(slice_, found.keys[:0])) & (found.slices == slice_)
-            late = np.intersect1d(old, np.concatenate((suspected, found.rows[unknown])))
-            asked = np.setdiff1d(suspected, late)
-            stored = self._stored(slice_, rows.take(pa.array(asked)), _day(result, slice_), uncommitted)
+        for slice_, doubtful in suspects.items():
+            asked = _suspected(found, slice_, doubtful)
+            since = self._since(_day(result, slice_))
+            asked_rows = rows.take(pa.array(asked))
+            stored = _Stored(asked_rows, matching(self._readings, slice_, asked_rows, since, uncommitted))
             repeats = asked[stored.places]
             conflicts = conflicting(rows.take(pa.array(repeats)), stored.rows)
-            rejects += [too_old(rows.take(pa.array(late)), self._settings.horizon_days), rejects_of(conflicts)]
-            dropped += [late, repeats]
+            rejects.append(rejects_of(conflicts))
+            dropped.append(repeats)
             result.repeats += len(repeats) - conflicts.rows.num_rows
         self._rewrite(result, rows, np.concatenate(dropped), pa.concat_tables(rejects))
-
-    def _stored(self, slice_: int, asked: pa.Table, day: int, uncommitted: list[Path]) -> "_Stored":
-        if not asked.num_rows:
-            return _Stored(asked, asked)
-        return _Stored(asked, matching(self._readings, slice_, asked, self._since(day), uncommitted))
 
     def _rewrite(self, result: TaskResult, rows: pa.Table, dropped: np.ndarray, rejects: pa.Table) -> None:
         """Write a task's files again without what the table has. Retransmissions are few; so is this."""

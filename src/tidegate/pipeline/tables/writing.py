@@ -25,7 +25,7 @@ from deltalake.transaction import AddAction
 
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
-from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
+from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
 from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
 from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
@@ -70,7 +70,6 @@ class TaskResult:
     rejected: list[AddAction] = field(default_factory=list)
     runs: dict[int, Runs] = field(default_factory=dict)
     repeats: int = 0
-    old_rows: int = 0  # readings that were taken before the identity horizon
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)  # (device, kind of reason) -> rows
     busy_s: float = 0.0
 
@@ -156,14 +155,22 @@ class _Task:
     def finish(self) -> TaskResult:
         work = {slice_: _whole(slice_, span) for slice_, span in self._spans.items() if span.rows}
         result = TaskResult(work)
-        readings = self._without_repeats(pa.Table.from_batches(self._readings, READINGS), result)
-        result.old_rows = int(is_old(readings, self._settings.horizon_days).sum())
+        readings = self._without_old(pa.Table.from_batches(self._readings, READINGS))
+        readings = self._without_repeats(readings, result)
         write_results(self._settings, readings, result)
         if self._rejected:
             rejects = pa.Table.from_batches(self._rejected, REJECTED)
             count_rejects(rejects, result)
             result.rejected = write_by_date(self._settings, "rejected", rejects)
         return result
+
+    def _without_old(self, readings: pa.Table) -> pa.Table:
+        """What was taken longer ago than identities are remembered cannot be told from a repeat: it is rejected."""
+        old = pa.array(is_old(readings, self._settings.horizon_days))
+        if not pc.any(old).as_py():
+            return readings
+        self._rejected += too_old(readings.filter(old), self._settings.horizon_days).to_batches()
+        return readings.filter(pc.invert(old))
 
     def _without_repeats(self, readings: pa.Table, result: TaskResult) -> pa.Table:
         """Each identity once, the earliest; the same identity with another payload is rejected."""
@@ -209,9 +216,10 @@ def write_results(settings: TaskSettings, readings: pa.Table, result: TaskResult
 
 
 def is_old(readings: pa.Table, horizon_days: int) -> np.ndarray:
-    """Taken longer ago than identities are remembered. A clock that was never set says nothing about age."""
+    """Has an identity, and was taken longer ago than those are remembered. A clock that was never set says nothing."""
     taken, arrived = (readings[name].cast(pa.int64()).to_numpy() for name in ("time", "arrived"))
     old: np.ndarray = (taken < arrived - horizon_days * DAY_US) & (taken >= CLOCK_SET_US)
+    old &= readings["identified"].to_numpy()
     return old
 
 
