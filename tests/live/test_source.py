@@ -16,12 +16,14 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.port import SliceRange
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.bus.documents import GAPS, NODE_LEASES
+from tidegate.bus.documents import COMPLETENESS, GAPS, NODE_LEASES
 from tidegate.bus.installation import save_installation
 from tidegate.bus.leases import Lease
 from tidegate.bus.wire import Wire
+from tidegate.cli.main import run
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
+from tidegate.model.ledger import CompletenessState, Hole
 from tidegate.model.positions import incarnation_of, position, sequence_of
 from tidegate.pipeline.sources import planner, slices
 from tidegate.pipeline.sources.planner import Offset
@@ -244,7 +246,32 @@ def test_a_log_that_was_set_back_is_read_anew_and_named(reader: SliceReader, her
     with ControlBus(here) as bus:
         (gap,) = bus.get(GAPS).open
         assert (gap.slice, gap.kind, gap.expected_sequence, gap.found_last) == (2, "different", 10, ROWS + 1)
-        bus.delete(GAPS)
+
+
+def test_a_person_sees_a_gap_and_closes_it(
+    here: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_installation(here, tmp_path)
+    hole = Hole(
+        device="pump", boot=1, low=3, high=4, slice=2, gateway="gateway-1", since_s=1.0, until_s=2.0, named_s=3.0
+    )
+    with ControlBus(here) as bus:
+        bus.put(COMPLETENESS, CompletenessState(checker="m", at_s=3.0, holes=(hole,)))
+
+    def recover(*options: str) -> tuple[int, str]:
+        status = run(["recover", "--state", str(tmp_path), *options])
+        return status, "".join(capsys.readouterr())
+
+    status, said = recover()
+    assert status == 1
+    assert "Slice 2: the log was set back or replaced: the tables have it up to 10" in said
+    assert "missing: device pump, boot 1, seq 3 to 4" in said
+    status, said = recover("--close", "0")
+    assert status == 2
+    assert "Slice 0 has no open gap" in said
+    status, said = recover("--close", "2", "--json")
+    assert (status, json.loads(said)["closed_slices"]) == (0, [2])
+    assert "No gap is open" in recover()[1]
 
 
 def test_a_log_that_is_shorter_for_good_is_read_from_its_first_message(

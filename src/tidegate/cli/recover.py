@@ -6,11 +6,12 @@ import msgspec
 import typer
 
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GAPS
+from tidegate.bus.documents import COMPLETENESS, GAPS
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.model.errors import UserError
 from tidegate.model.gaps import Gaps
+from tidegate.model.ledger import Hole
 
 
 def recover(
@@ -24,7 +25,8 @@ def recover(
     """Show where the brokers' log is not what the tables have read; close what has been looked at.
 
     Reading has gone on by itself: nothing that was acknowledged since is skipped. A gap stays open, and raises an
-    alarm, until a person closes it. Exit status 1 while gaps are open.
+    alarm, until a person closes it. Below each gap stands what the ledger has found missing in its slice since: what
+    was acknowledged and is in no table. Exit status 1 while gaps are open.
 
     \b
     Examples:
@@ -34,24 +36,35 @@ def recover(
     """
     with Bus(load_installation(state).control_urls) as bus:
         gaps = bus.get(GAPS) or Gaps()
+        checked = bus.get(COMPLETENESS)
         closed = frozenset(gap.slice for gap in gaps.open) if close_all else frozenset(close or ())
         unknown = closed - {gap.slice for gap in gaps.open}
         if unknown:
             raise UserError(f"Slice {min(unknown)} has no open gap: 'tidegate recover' lists the slices that have one.")
         if closed:
             gaps = bus.change(GAPS, lambda before: (before or Gaps()).without(closed)) or Gaps()
+    missing = {gap.slice: _missing(gap.slice, checked.holes if checked is not None else ()) for gap in gaps.open}
     if as_json:
-        typer.echo(msgspec.json.encode({"open": gaps.open, "closed_slices": sorted(closed)}).decode())
+        found = {"open": gaps.open, "closed_slices": sorted(closed), "missing": missing}
+        typer.echo(msgspec.json.encode(found).decode())
     else:
-        _say(gaps, closed)
+        _say(gaps, closed, missing)
     raise typer.Exit(1 if gaps.open else 0)
 
 
-def _say(gaps: Gaps, closed: frozenset[int]) -> None:
+def _missing(slice_: int, holes: tuple[Hole, ...]) -> list[Hole]:
+    return [hole for hole in holes if hole.slice == slice_]
+
+
+def _say(gaps: Gaps, closed: frozenset[int], missing: dict[int, list[Hole]]) -> None:
     if closed:
         typer.echo(f"Closed: slice {', '.join(map(str, sorted(closed)))}.")
     for gap in gaps.open:
         typer.echo(gap.sentence)
+        for hole in missing[gap.slice]:
+            typer.echo(f"  missing: {hole.sentence}")
+        if not missing[gap.slice]:
+            typer.echo("  The ledger knows of no reading that is missing ('tidegate ledger watch' says how far it is).")
     if gaps.open:
         typer.echo("Close what you have looked at with 'tidegate recover --close SLICE'.")
     else:
