@@ -299,3 +299,15 @@ def test_a_fresh_bus_takes_its_epochs_above_those_of_the_tables(reader: SliceRea
     assert {name: at[0] for name, at in held.items()} == {"0": 701, "1": 901, "2": 701}
     with ControlBus(here) as bus:
         assert [hold.epoch for hold in bus.assignments.current().ownerships] == [701, 901, 701]
+
+
+def test_a_slice_whose_stream_does_not_answer_keeps_no_other_waiting(reader: SliceReader, wire: Wire) -> None:
+    """The last test of this module: the stream does not come back."""
+    held = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
+    wire.request("$JS.API.STREAM.DELETE.SLICE_1")
+    after = reader.latestOffset(held, ReadMaxRows(30))
+    assert after["1"] == held["1"]
+    assert all(after[name][2] > held[name][2] for name in ("0", "2"))
+    again = successor(reader)
+    assert sorted(again.latestOffset({}, ReadMaxRows(30))) == ["0", "2"]
+    again.stop()

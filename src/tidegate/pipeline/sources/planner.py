@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tidegate.brokers.opening import address_of_log, open_log
-from tidegate.brokers.port import SliceRange
+from tidegate.brokers.port import SliceRange, Span
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import GAPS
@@ -26,6 +26,9 @@ PROMISED_POLL_S = 0.02
 # How long a log may look shorter than the tables have it before that is believed.
 SHORTER_S_MAX = 5.0
 SHORTER_POLL_S = 0.5
+# A stream that does not answer within this is left out, and asked again so much later.
+PROBE_S = 1.0
+SILENT_S = 10.0
 
 
 class Planner:
@@ -40,11 +43,14 @@ class Planner:
         self._assignments = Assignments(self._bus, installation.slices)
         self._tables = Tables(Path(installation.tables))
         self._renewed = False
+        self._probe = open_log(self.log_address, name=f"{node}-probe", timeout_s=PROBE_S)
+        self._silent_until_s: dict[int, float] = {}  # slices whose stream does not answer, and when to ask again
         self._unproven: dict[int, int] = {}  # slice -> the place that it began at without a message there
         self.last_ends: dict[int, int] = {}
 
     def close(self) -> None:
         self._log.close()
+        self._probe.close()
         self._bus.close()
 
     def held_slices(self, start: Offset) -> dict[int, list[int]]:
@@ -63,6 +69,7 @@ class Planner:
         return kept
 
     def _claim(self, wanted: dict[int, int]) -> dict[int, list[int]]:
+        wanted = {slice_: wanted[slice_] for slice_ in self._spans(list(wanted))}
         if not wanted:
             return {}
         claimed = self._tables.claim(wanted, self._continue)
@@ -139,10 +146,10 @@ class Planner:
         return assignment
 
     def ends(self, places: Mapping[int, int]) -> dict[int, int]:
-        """Where each of these slices ends now, given how far it was read."""
-        spans = self._log.spans(list(places))
+        """Where each of these slices ends now, given how far it was read; there, where its stream does not answer."""
+        spans = self._spans(list(places))
         for slice_, place in places.items():
-            if spans[slice_].last < sequence_of(place):
+            if slice_ in spans and spans[slice_].last < sequence_of(place):
                 raise SequenceGapError(
                     f"Slice {slice_} ends at {spans[slice_].last}, but was read up to {sequence_of(place)}: the log "
                     "has lost messages; the slice is taken up anew.",
@@ -150,8 +157,28 @@ class Planner:
                     expected=sequence_of(place),
                     found=spans[slice_].last,
                 )
-        self.last_ends = {s: position(incarnation_of(place), spans[s].last) for s, place in places.items()}
+        self.last_ends = {
+            s: position(incarnation_of(place), spans[s].last) if s in spans else place for s, place in places.items()
+        }
         return self.last_ends
+
+    def _spans(self, slices: list[int]) -> dict[int, Span]:
+        """What those slices hold whose stream answers: one without a leader must not keep the others waiting."""
+        now_s = time.monotonic()
+        asked = [slice_ for slice_ in slices if now_s >= self._silent_until_s.get(slice_, 0.0)]
+        try:
+            return self._log.spans(asked)
+        except BrokerUnavailableError:
+            found: dict[int, Span] = {}
+            for slice_ in asked:
+                try:
+                    found |= self._probe.spans([slice_])
+                except BrokerUnavailableError:
+                    self._silent_until_s[slice_] = now_s + SILENT_S
+            if not found:
+                self._silent_until_s.clear()
+                raise  # it is not one stream, it is the brokers
+            return found
 
     def ends_of_all(self) -> dict[int, int]:
         """The ends of all slices, each in the incarnation that the tables have."""
