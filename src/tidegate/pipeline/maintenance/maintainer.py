@@ -109,8 +109,8 @@ class Maintainer:
     def _speak(self) -> None:
         now_s = time.monotonic()
         self._clock.steady_for(0)
-        if now_s - self._spoken_s < SPEAK_S:
-            return
+        if now_s - self._spoken_s < SPEAK_S or self._turn.holder not in (None, self._settings.name):
+            return  # whose turn it is speaks for all
         self._spoken_s = now_s
         try:
             self._bus.put(TABLES, self._state(now_s))
