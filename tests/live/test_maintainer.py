@@ -126,7 +126,7 @@ def test_what_can_be_done_by_hand(here: Installation, tmp_path: Path) -> None:
     (row,) = json.loads(said("table", "status", "--json", *state))["rows"]
     assert (row["table"], row["active_files"], row["rows"], row["dates"]) == ("readings", 21, len(before), 2)
     (row,) = json.loads(said("table", "compact", "--dry-run", "--json", *state))["rows"]
-    assert row["next_merge_files"] == 20
+    assert row["files"] == 20
     assert data_files(tables) == files
     (row,) = json.loads(said("table", "compact", "--table", "readings", "--json", *state))["rows"]
     assert (row["files_before"], row["files"]) == (21, 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.pipeline.maintenance.keys import Bound, Group, ranges, value, within
 from tidegate.pipeline.maintenance.log import first_kept
-from tidegate.pipeline.maintenance.planning import DataFile, Limits, next_merge
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, next_merges
 from tidegate.pipeline.tables.statistics import statistics_of, together
 
 TODAY = date(2026, 11, 17)
@@ -54,14 +54,17 @@ def merged(inputs: tuple[DataFile, ...]) -> list[DataFile]:
 def settled(files: list[DataFile], now_s: float = 1e9) -> list[DataFile]:
     """Merged until nothing is left to do; fails if that takes more steps than it can."""
     for _ in range(20 * len(files) + 20):
-        step = next_merge(files, now_s, TODAY, LIMITS)
-        if not step:
+        merges = next_merges(files, now_s, TODAY, LIMITS)
+        if not merges:
             return files
-        assert len({file.date for file in step}) == 1
-        assert set(step) <= set(files)
-        assert len(set(step)) == len(step) >= 2
-        assert sum(file.size for file in step) <= LIMITS.bytes_max
-        files = [file for file in files if file not in step] + merged(step)
+        taken = [file for step in merges for file in step]
+        assert len(set(taken)) == len(taken), "no file is in two merges"
+        assert set(taken) <= set(files)
+        for step in merges:
+            assert len({file.date for file in step}) == 1
+            assert len(step) >= 2
+            assert sum(file.size for file in step) <= LIMITS.bytes_max
+            files = [file for file in files if file not in step] + merged(step)
     raise AssertionError("merging does not come to an end")
 
 

@@ -6,7 +6,15 @@ import pytest
 
 from tidegate.pipeline.maintenance.log import CHECKPOINT_STEP, checkpoint_stages, first_kept
 from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, rest_s
-from tidegate.pipeline.maintenance.planning import FILES_MAX, DataFile, Limits, expired, next_merge, rows_per_file
+from tidegate.pipeline.maintenance.planning import (
+    FILES_MAX,
+    DataFile,
+    Limits,
+    Merge,
+    expired,
+    next_merges,
+    rows_per_file,
+)
 
 TODAY = date(2026, 11, 17)
 YESTERDAY = date(2026, 11, 16)
@@ -21,8 +29,9 @@ def files(*sizes: int, day: date = TODAY, low: int = 0, high: int = 7, modified_
     ]
 
 
-def sizes(merge: tuple[DataFile, ...]) -> list[int]:
-    return sorted(file.size for file in merge)
+def sizes(merges: list[Merge]) -> list[int]:
+    assert len(merges) <= 1
+    return sorted(file.size for merge in merges for file in merge)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +65,14 @@ def sizes(merge: tuple[DataFile, ...]) -> list[int]:
     ],
 )
 def test_the_next_merge(those: list[DataFile], merged: list[int]) -> None:
-    assert sizes(next_merge(those, NOW_S, TODAY, LIMITS)) == merged
+    assert sizes(next_merges(those, NOW_S, TODAY, LIMITS)) == merged
 
 
-def test_a_merge_opens_no_more_files_than_a_process_may() -> None:
-    assert len(next_merge(files(*[1] * 3_000), NOW_S, TODAY, LIMITS)) == FILES_MAX
+def test_very_many_files_are_merged_in_several_steps_of_one_plan() -> None:
+    merges = next_merges(files(*[1] * (2 * FILES_MAX + 3)), NOW_S, TODAY, LIMITS)
+    assert [len(merge) for merge in merges] == [FILES_MAX, FILES_MAX], "three are too few for a third"
+    merges = next_merges(files(*[999] * 24), NOW_S, TODAY, LIMITS)
+    assert [len(merge) for merge in merges] == [10, 10, 4], "ten fit into a file"
 
 
 def test_rows_per_file_follow_the_size_of_rows() -> None:

@@ -2,7 +2,9 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ from maintaining import SLICES, TODAY, Writer, active, care, data_files, days_ag
 from tidegate.model.errors import FencedError, TidegateError, UserError
 from tidegate.pipeline.maintenance import log, merging
 from tidegate.pipeline.maintenance.care import Care
+from tidegate.pipeline.maintenance.keys import KEYS
 from tidegate.pipeline.maintenance.pacing import Pace, Stopped
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
 from tidegate.pipeline.maintenance.table import EPOCH, MaintainedTable
@@ -96,7 +99,7 @@ def test_files_end_with_their_slice_once_they_are_large_enough(
     held: list[tuple[int, int, int]],
 ) -> None:
     monkeypatch.setattr(merging, "GROUP_ROWS", 16)
-    monkeypatch.setattr("tidegate.pipeline.maintenance.care.rows_per_file", lambda *_: rows_per_file)
+    monkeypatch.setattr(merging, "rows_per_file", lambda *_: rows_per_file)
     before = stored(directory)
     hands = care(directory)
     assert hands.compact()
@@ -118,33 +121,27 @@ def test_sorted_files_are_merged_range_by_range_within_the_memory(
             writer.write(10)
         compacted(directory)
     before, seen = stored(directory), []
-    whole = merging._sorted
+    by_ranges = merging._by_ranges
 
-    def watched(*arguments: object) -> pa.Table:
-        rows = whole(*arguments)  # type: ignore[arg-type]
-        seen.append(rows.num_rows)
-        return rows
+    def watched(*arguments: Any) -> Iterator[pa.Table]:
+        for rows in by_ranges(*arguments):
+            seen.append(rows.num_rows)
+            yield rows
 
-    monkeypatch.setattr(merging, "_sorted", watched)
+    monkeypatch.setattr(merging, "_by_ranges", watched)
     hands = care(directory)
-    files = tuple(sorted(hands.table.files(), key=lambda file: file.path))
-    key = ("slice", "device", "boot", "seq")
-    sources = merging.open_sources(hands.table.path, files, key, 1 << 20)
-    assert all(source.is_sorted for source in sources)
-    adds = merging.merge(
-        hands.table.path,
-        sources,
-        schema=hands.table.schema,
-        key=key,
-        memory=10_000,
-        rows_per_file=(10_000, 20_000),
-        fsync=True,
-        rest=lambda: None,
-    )
-    hands.table.replace([source.file for source in sources], adds, what="test")
+    files = sorted(hands.table.files(), key=lambda file: file.path)
+    merged, adds = merging.merge(how(hands, memory=10_000), files)
+    hands.table.replace(merged, adds, what="test")
     assert stored(directory) == before
+    assert len(merged) == len(files) == 4
     assert len(seen) > 3
     assert max(seen) < len(before) / 2
+
+
+def how(hands: Care, memory: int) -> merging.Merging:
+    schema, key = hands.table.schema, KEYS["readings"]
+    return merging.Merging(hands.table.path, schema, key, memory, hands.limits, True, lambda: None)
 
 
 def test_files_that_are_not_sorted_come_first_and_only_as_many_as_fit(writer: Writer, directory: Path) -> None:
@@ -153,11 +150,11 @@ def test_files_that_are_not_sorted_come_first_and_only_as_many_as_fit(writer: Wr
         writer.write()
     hands = care(directory)
     files = hands.table.files()
-    chosen = merging.open_sources(hands.table.path, files, ("slice", "device", "boot", "seq"), 1 << 30)
+    chosen = merging.open_sources(hands.table.path, files, KEYS["readings"], 1 << 30)
     assert len(chosen) == 4
     assert not any(source.is_sorted for source in chosen)
     footprint = chosen[0].footprint
-    few = merging.open_sources(hands.table.path, files, ("slice", "device", "boot", "seq"), 3 * footprint)
+    few = merging.open_sources(hands.table.path, files, KEYS["readings"], 3 * footprint)
     assert len(few) == 3
 
 
@@ -196,8 +193,8 @@ def test_a_file_from_before_a_column_existed_has_nulls_there(writer: Writer, dir
 def test_a_merge_that_would_change_the_number_of_rows_is_refused(
     writer: Writer, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = merging._sorted
-    monkeypatch.setattr(merging, "_sorted", lambda *arguments: whole(*arguments).slice(1))
+    whole = merging._whole
+    monkeypatch.setattr(merging, "_whole", lambda *arguments: (rows.slice(1) for rows in whole(*arguments)))
     before, files = stored(directory), data_files(directory)
     with pytest.raises(TidegateError, match="made 199 rows of 200"):
         care(directory).compact()
@@ -266,7 +263,7 @@ def test_a_node_that_looked_before_a_merge_commits_after_it(writer: Writer, dire
 def test_a_maintainer_that_slept_is_refused(writer: Writer, directory: Path) -> None:
     sleeper, other = care(directory), care(directory)
     sleeper.table.claim()
-    files = sleeper.planned()
+    (files,) = sleeper.planned()
     other.table.claim()
     with pytest.raises(FencedError, match="maintainer epoch 2, not at 1"):
         sleeper.table.replace(files, [], what="test", data_change=True)
@@ -301,7 +298,7 @@ def test_one_that_freezes_between_looking_and_writing_is_refused(
 def test_files_that_a_program_without_our_fence_has_merged_are_left(writer: Writer, directory: Path) -> None:
     hands = care(directory)
     hands.table.claim()
-    plan = hands.planned()
+    (plan,) = hands.planned()
     DeltaTable(str(directory / "readings")).optimize.compact()
     before = stored(directory)
     with pytest.raises(FencedError, match="are no longer in it"):
@@ -368,7 +365,7 @@ def test_vacuum_fences_off_whoever_could_bring_a_removed_file_back(writer: Write
     care(directory).vacuum()
     assert not orphan.exists()
     with pytest.raises(FencedError):
-        sleeper.table.replace(sleeper.planned(), [], what="test")
+        sleeper.table.replace(sleeper.planned()[0], [], what="test")
 
 
 def test_vacuum_touches_nothing_but_data_files(writer: Writer, directory: Path) -> None:

@@ -107,9 +107,14 @@ def compact(
     """
 
     def plan(care: "Care") -> Row:
-        files = care.planned()
-        days = {str(file.date) for file in files}
-        return {"next_merge_files": len(files), "bytes": sum(file.size for file in files), "date": ", ".join(days)}
+        merges = care.planned()
+        files = [file for merge in merges for file in merge]
+        return {
+            "next_merges": len(merges),
+            "files": len(files),
+            "bytes": sum(file.size for file in files),
+            "date": str(files[0].date) if files else "",
+        }
 
     def act(care: "Care", say: Callable[[str], None]) -> Row:
         before = care.health()

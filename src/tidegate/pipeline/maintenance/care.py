@@ -1,5 +1,6 @@
 """All that maintenance does to one table, step by step."""
 
+import math
 import os
 import shutil
 import time
@@ -12,9 +13,9 @@ from tidegate.model.errors import TidegateError
 from tidegate.model.tables import MaintenanceRun, TableHealth
 from tidegate.pipeline.maintenance import log, vacuum
 from tidegate.pipeline.maintenance.keys import KEYS
-from tidegate.pipeline.maintenance.merging import merge, open_sources
+from tidegate.pipeline.maintenance.merging import Merging, merge
 from tidegate.pipeline.maintenance.pacing import Pace
-from tidegate.pipeline.maintenance.planning import DataFile, Limits, expired, next_merge, rows_per_file
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
 
@@ -63,7 +64,7 @@ class Care:
         dates = {file.date for file in files}
         return TableHealth(
             active_files=len(files),
-            log_entries=len(log.listing(self.table.log).entries),
+            log_entries=self.log_entries(),
             bytes=sum(file.size for file in files),
             rows=sum(file.rows for file in files),
             dates=len(dates),
@@ -71,6 +72,9 @@ class Care:
         )
 
     # -- the log
+
+    def log_entries(self) -> int:
+        return len(log.listing(self.table.log).entries)
 
     def shorten_log(self) -> None:
         """First of all: with a log that is too long everything else is slow."""
@@ -94,34 +98,32 @@ class Care:
 
     # -- files
 
-    def planned(self) -> tuple[DataFile, ...]:
+    def planned(self) -> list[Merge]:
         """Of what was there in the beginning and what has been made of it: new files come all the time."""
         files = [file for file in self.table.files() if file.modified_s <= self.since_s or file.path in self._made]
-        return next_merge(files, self.now(), self.today, self.limits)
+        return next_merges(files, self.now(), self.today, self.limits)
 
-    def compact(self) -> bool:
-        """One merge; whether there was one to do."""
-        files = self.planned()
-        if not files:
-            return False
+    def compact(self, until_s: float = math.inf) -> bool:
+        """The merges that are next, until then by the monotonic clock; whether there were any."""
+        merges = self.planned()
+        for files in merges:
+            self._merge(files)
+            if time.monotonic() > until_s:
+                break
+        return bool(merges)
+
+    def _merge(self, files: Merge) -> None:
         _check_room(self.table.path, sum(file.size for file in files))
-        key, memory = KEYS[self.table.name], self.settings.memory_mib * MIB
-        sources = open_sources(self.table.path, files, key, memory // 2)
-        merged = [source.file for source in sources]
-        try:
-            adds = merge(
-                self.table.path,
-                sources,
-                schema=self.table.schema,
-                key=key,
-                memory=memory // 2,
-                rows_per_file=rows_per_file(merged, self.limits),
-                fsync=self.fsync,
-                rest=self.pace.rest,
-            )
-        finally:
-            for source in sources:
-                source.reader.close()
+        how = Merging(
+            self.table.path,
+            self.table.schema,
+            KEYS[self.table.name],
+            self.settings.memory_mib * MIB // 2,
+            self.limits,
+            self.fsync,
+            self.pace.rest,
+        )
+        merged, adds = merge(how, files)
         try:
             self.table.replace(merged, adds, what="compaction")
         except BaseException:
@@ -131,7 +133,6 @@ class Care:
         self.done.files_written += len(adds)
         self._made |= {add.path for add in adds}
         self.pace.rest()
-        return True
 
     def _discard(self, paths: list[Path]) -> None:
         """Of a commit that failed, unless the table has the files after all."""

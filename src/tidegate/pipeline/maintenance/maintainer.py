@@ -165,14 +165,15 @@ class Maintainer:
 
     def _work(self, care: Care, started_s: float) -> None:
         name = care.table.name
+        self._pace.hurry = care.log_entries() > self._settings.log_entries_max
         care.shorten_log()
         trusted = self._clock.steady_for(self._settings.vacuum_after_h * 3_600)
         if trusted:
             care.retain()
         self._note(care)
-        while care.compact():
+        while care.compact(started_s + TABLE_S_MAX):
             self._note(care)
-            if time.monotonic() - started_s > TABLE_S_MAX:
+            if time.monotonic() > started_s + TABLE_S_MAX:
                 self._due_s = time.monotonic()  # there is more to do: the next round begins at once
                 break
         if trusted and time.monotonic() >= self._vacuum_due_s.get(name, 0.0):

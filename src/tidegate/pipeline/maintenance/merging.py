@@ -1,8 +1,8 @@
 """Several files of a day as few, sorted, cut where slices end; in a bounded memory.
 
-Rows are read range by range of their key (``keys.py``): of a file that was sorted before, only the groups that may
-hold such rows. A file that was not sorted is read whole for each range, so such files are merged first, as many as fit
-into memory in one range.
+Small files fit into memory all together. Of others, rows are read range by range of their key (``keys.py``): of a file
+that was sorted before, only the groups that may hold such rows. A file that was not sorted is read whole for each
+range, so such files are merged first, as many as fit into memory in one range.
 """
 
 import json
@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 
 from tidegate.model.errors import TidegateError
 from tidegate.pipeline.maintenance.keys import NULL, Bound, Group, ranges, value, within
-from tidegate.pipeline.maintenance.planning import DataFile
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, rows_per_file
 from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together
 from tidegate.pipeline.tables.tables import DATE
 
@@ -29,11 +29,102 @@ _STRING_BYTES = 24
 
 
 @dataclass(frozen=True)
+class Merging:
+    """How to merge: where, into which columns, in which order, in how much memory, into how large files."""
+
+    directory: Path
+    schema: pa.Schema
+    key: Sequence[str]
+    memory: int
+    limits: Limits
+    fsync: bool
+    rest: Callable[[], None]
+
+
+def merge(how: Merging, files: Sequence[DataFile]) -> tuple[list[DataFile], list[AddAction]]:
+    """Write the rows of some of the files anew: those files, and what to add to the table in their place.
+
+    All of them, where they fit into memory. On any error nothing stays behind.
+    """
+    fits = sum(_estimate(file, how.schema) for file in files) <= how.memory
+    sources = [] if fits else open_sources(how.directory, files, how.key, how.memory)
+    merged = list(files) if fits else [source.file for source in sources]
+    output = _Output(how, merged)
+    try:
+        for rows in _whole(how, files) if fits else _by_ranges(how, sources):
+            output.add(rows.sort_by([(name, "ascending") for name in how.key]))
+            how.rest()
+        adds = output.finish()
+        _check(merged, output.rows_seen, adds)
+    except BaseException:
+        output.discard()
+        raise
+    return merged, adds
+
+
+def _estimate(file: DataFile, schema: pa.Schema) -> int:
+    """Of the memory that its rows take, from what the log knows. Files are compressed, but hardly more than so much."""
+    return max(file.rows * sum(map(_width, schema)), file.size * 8)
+
+
+def _width(field: pa.Field) -> int:
+    return _STRING_BYTES if not pa.types.is_primitive(field.type) else max(1, field.type.bit_width // 8)
+
+
+def _whole(how: Merging, files: Sequence[DataFile]) -> Iterator[pa.Table]:
+    """All rows at once, from many small files: nothing is opened twice."""
+    yield pa.concat_tables(
+        [_as(pq.ParquetFile(how.directory / file.path).read(use_threads=False), how.schema) for file in files]
+    )
+
+
+def _by_ranges(how: Merging, sources: Sequence["Source"]) -> Iterator[pa.Table]:
+    for after, before in ranges([group for source in sources for group in source.groups], how.memory):
+        yield pa.concat_tables(
+            [
+                how.schema.empty_table(),
+                *(
+                    within(_as(source.read(group), how.schema), how.key, after, before)
+                    for source in sources
+                    for group in source.groups
+                    if group.may_hold(after, before)
+                ),
+            ]
+        )
+
+
+def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With the table's columns of today: a file that was written before a column existed has nulls there."""
+    if rows.schema.equals(schema):
+        return rows
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check(merged: Sequence[DataFile], read: int, adds: Sequence[AddAction]) -> None:
+    """Merging must neither lose a row nor double one; should it ever, the old files stay."""
+    before = sum(file.rows for file in merged) if all(file.rows for file in merged) else read
+    after = sum(json.loads(add.stats)["numRecords"] for add in adds)
+    if not before == read == after:
+        raise TidegateError(
+            f"Merging {len(merged)} files made {after} rows of {before}, so they stay as they are: report this as a "
+            "fault of Tidegate, with the files.",
+            where=merged[0].path,
+            expected=before,
+            found=after,
+        )
+
+
+@dataclass(frozen=True)
 class Source:
     """An input file and what its footer tells."""
 
     file: DataFile
-    reader: pq.ParquetFile
+    path: Path
+    footer: pq.FileMetaData
     groups: tuple[Group, ...]
     is_sorted: bool
 
@@ -43,41 +134,36 @@ class Source:
         sizes = [group.memory for group in self.groups]
         return max(sizes, default=0) if self.is_sorted else sum(sizes)
 
+    def read(self, group: Group) -> pa.Table:
+        with pq.ParquetFile(self.path, metadata=self.footer) as reader:
+            return reader.read_row_group(group.number, use_threads=False)
+
 
 def open_sources(directory: Path, files: Sequence[DataFile], key: Sequence[str], memory: int) -> list[Source]:
-    """The files that can be merged within the memory: one at least, and unsorted ones before all others."""
+    """The first files that can be merged within the memory, two at least; of these only the unsorted ones, if any."""
     sources: list[Source] = []
-    for file in files:
-        sources.append(_source(directory, file, key, len(sources)))
-    if not all(source.is_sorted for source in sources):
-        sources = [source for source in sources if not source.is_sorted]
-    fitting: list[Source] = []
     taken = 0
-    for source in sources:
+    for file in files:
+        source = _source(directory, file, key, len(sources))
         taken += source.footprint
-        if taken > memory and len(fitting) > 1:
+        if taken > memory and len(sources) > 1:
             break
-        fitting.append(source)
-    return fitting
+        sources.append(source)
+    return [source for source in sources if not source.is_sorted] or sources
 
 
 def _source(directory: Path, file: DataFile, key: Sequence[str], number: int) -> Source:
-    reader = pq.ParquetFile(directory / file.path)
-    footer = reader.metadata
+    with pq.ParquetFile(directory / file.path) as reader:
+        footer, width = reader.metadata, sum(map(_width, reader.schema_arrow))
     places = {footer.schema.column(place).path: place for place in range(len(footer.schema))}
     order = [pq.SortingColumn(places[name]) for name in key]
-    width = sum(_width(field) for field in reader.schema_arrow)
     groups, is_sorted = [], True
     for index in range(footer.num_row_groups):
         group = footer.row_group(index)
         is_sorted &= list(group.sorting_columns)[: len(key)] == order
         low, high = _bounds(group, [places[name] for name in key])
         groups.append(Group(number, index, low, high, max(group.total_byte_size, group.num_rows * width)))
-    return Source(file, reader, tuple(groups), is_sorted)
-
-
-def _width(field: pa.Field) -> int:
-    return _STRING_BYTES if not pa.types.is_primitive(field.type) else max(1, field.type.bit_width // 8)
+    return Source(file, directory / file.path, footer, tuple(groups), is_sorted)
 
 
 def _bounds(group: pq.RowGroupMetaData, columns: Sequence[int]) -> tuple[Bound, Bound]:
@@ -95,87 +181,16 @@ def _bounds(group: pq.RowGroupMetaData, columns: Sequence[int]) -> tuple[Bound, 
     return low, low
 
 
-def merge(
-    directory: Path,
-    sources: Sequence[Source],
-    *,
-    schema: pa.Schema,
-    key: Sequence[str],
-    memory: int,
-    rows_per_file: tuple[int, int],
-    fsync: bool,
-    rest: Callable[[], None],
-) -> list[AddAction]:
-    """Write the sources' rows anew and return what to add to the table; on any error nothing stays behind."""
-    output = _Output(directory, sources[0].file, schema, key, rows_per_file, fsync=fsync)
-    try:
-        groups = [group for source in sources for group in source.groups]
-        for after, before in ranges(groups, memory):
-            output.add(_sorted(sources, key, schema, after, before))
-            rest()
-        adds = output.finish()
-        _check(sources, adds)
-    except BaseException:
-        output.discard()
-        raise
-    return adds
-
-
-def _sorted(
-    sources: Sequence[Source], key: Sequence[str], schema: pa.Schema, after: Bound, before: Bound | None
-) -> pa.Table:
-    parts = []
-    for source in sources:
-        for group in source.groups:
-            if group.may_hold(after, before):
-                rows = source.reader.read_row_group(group.number, use_threads=False)
-                parts.append(within(_as(rows, schema), key, after, before))
-    rows = pa.concat_tables(parts) if parts else schema.empty_table()
-    return rows.sort_by([(name, "ascending") for name in key])
-
-
-def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With the table's columns of today: a file that was written before a column existed has nulls there."""
-    if rows.schema.equals(schema):
-        return rows
-    columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _check(sources: Sequence[Source], adds: Sequence[AddAction]) -> None:
-    """Merging must neither lose a row nor double one; should it ever, the old files stay."""
-    before = sum(source.reader.metadata.num_rows for source in sources)
-    after = sum(json.loads(add.stats)["numRecords"] for add in adds)
-    if before != after:
-        raise TidegateError(
-            f"Merging {len(sources)} files made {after} rows of {before}, so they stay as they are: report this as a "
-            "fault of Tidegate, with the files.",
-            where=sources[0].file.path,
-            expected=before,
-            found=after,
-        )
-
-
 class _Output:
     """Sorted rows in, files out: each ends with a slice once it is large enough."""
 
-    def __init__(
-        self,
-        directory: Path,
-        like: DataFile,
-        schema: pa.Schema,
-        key: Sequence[str],
-        rows_per_file: tuple[int, int],
-        *,
-        fsync: bool,
-    ) -> None:
-        self._directory, self._date, self._schema, self._fsync = directory, like.date, schema, fsync
-        self._order = [pq.SortingColumn(schema.get_field_index(name)) for name in key]
-        self._rows_min, self._rows_max = rows_per_file
-        self._pending: pa.Table = schema.empty_table()
+    def __init__(self, how: Merging, merged: Sequence[DataFile]) -> None:
+        self._directory, self._schema, self._fsync = how.directory, how.schema, how.fsync
+        self._date = merged[0].date
+        self._order = [pq.SortingColumn(how.schema.get_field_index(name)) for name in how.key]
+        self._rows_min, self._rows_max = rows_per_file(merged, how.limits)
+        self.rows_seen = 0
+        self._pending: pa.Table = how.schema.empty_table()
         self._slice: int | None = None  # of the last row that is in the file
         self._name = ""
         self._writer: pq.ParquetWriter | None = None
@@ -184,6 +199,7 @@ class _Output:
         self._made: list[Path] = []
 
     def add(self, rows: pa.Table) -> None:
+        self.rows_seen += rows.num_rows
         for slice_, part in _by_slice(rows):
             if slice_ != self._slice and self._rows() >= self._rows_min:
                 self._end_file()

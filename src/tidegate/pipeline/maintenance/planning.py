@@ -8,12 +8,13 @@ comes of a merge does not overlap, so every merge makes a slice less deep, or fi
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 SETTLED_S = 3_600.0
-FILES_MAX = 500  # in one merge, which has all of them open
+FILES_MAX = 2_000  # in one merge, so that it is over in seconds
 _CLASS_RATIO = 4
 
 
@@ -30,6 +31,9 @@ class DataFile:
     modified_s: float
 
 
+Merge = tuple[DataFile, ...]
+
+
 @dataclass(frozen=True)
 class Limits:
     bytes_min: int  # a file of this size ends where its slice ends
@@ -37,54 +41,61 @@ class Limits:
     files_min: int  # so many of about one size are worth a merge
 
 
-def next_merge(files: Iterable[DataFile], now_s: float, today: date, limits: Limits) -> tuple[DataFile, ...]:
-    """The files to merge next, all of one day; nothing where every day is in order."""
+def next_merges(files: Iterable[DataFile], now_s: float, today: date, limits: Limits) -> list[Merge]:
+    """What to merge next: the files of one day that most need it. Nothing where every day is in order."""
     by_date: dict[date, list[DataFile]] = {}
     for file in files:
         by_date.setdefault(file.date, []).append(file)
-    found: tuple[DataFile, ...] = ()
+    found: list[Merge] = []
     for day, those in sorted(by_date.items()):
         # Messages of a closed day may still be on their way; it is finished when nothing has come for a while.
         is_open = day >= today or max(file.modified_s for file in those) > now_s - SETTLED_S
-        found = max(found, _merge_of_day(those, limits.files_min if is_open else 2, limits), key=len)
+        found = max(found, _merges_of_day(those, limits.files_min if is_open else 2, limits), key=_files_in)
     return found
 
 
-def _merge_of_day(files: Sequence[DataFile], files_min: int, limits: Limits) -> tuple[DataFile, ...]:
+def _files_in(merges: list[Merge]) -> int:
+    return sum(map(len, merges))
+
+
+def _merges_of_day(files: Sequence[DataFile], files_min: int, limits: Limits) -> list[Merge]:
     small = [file for file in files if file.size < limits.bytes_min]
     large = [file for file in files if limits.bytes_min <= file.size < limits.bytes_max]
-    return max(_of_like_size(small, files_min, limits), _of_one_slice(large, files_min, limits), key=len)
+    return max(_of_like_size(small, files_min, limits), _of_one_slice(large, files_min, limits), key=_files_in)
 
 
-def _of_like_size(files: Sequence[DataFile], files_min: int, limits: Limits) -> tuple[DataFile, ...]:
+def _of_like_size(files: Sequence[DataFile], files_min: int, limits: Limits) -> list[Merge]:
     """Enough files of one class of size, and all that are smaller. Where two are enough, their size does not matter."""
     if files_min == 2:
         return _fitting(files, files_min, limits)
-    for size_class in sorted({_size_class(file) for file in files}, reverse=True):
-        if sum(_size_class(file) == size_class for file in files) >= files_min:
-            return _fitting([file for file in files if _size_class(file) <= size_class], files_min, limits)
-    return ()
+    classes = Counter(_size_class(file) for file in files)
+    highest = max((size_class for size_class, count in classes.items() if count >= files_min), default=None)
+    if highest is None:
+        return []
+    return _fitting([file for file in files if _size_class(file) <= highest], files_min, limits)
 
 
-def _of_one_slice(files: Sequence[DataFile], files_min: int, limits: Limits) -> tuple[DataFile, ...]:
+def _of_one_slice(files: Sequence[DataFile], files_min: int, limits: Limits) -> list[Merge]:
     """Enough files that hold the same slice."""
-    found: tuple[DataFile, ...] = ()
+    found: list[Merge] = []
     for slice_ in sorted({file.low for file in files}):  # where one begins, as many overlap as anywhere
         holders = [file for file in files if file.low <= slice_ <= file.high]
-        found = max(found, _fitting(holders, files_min, limits), key=len)
+        found = max(found, _fitting(holders, files_min, limits), key=_files_in)
     return found
 
 
-def _fitting(files: Sequence[DataFile], files_min: int, limits: Limits) -> tuple[DataFile, ...]:
-    """As many as fit into one file and can be open at once, the smallest first."""
+def _fitting(files: Sequence[DataFile], files_min: int, limits: Limits) -> list[Merge]:
+    """Beginning with the smallest, as many at a time as one file can take."""
+    merges: list[Merge] = []
     chosen: list[DataFile] = []
     total = 0
     for file in sorted(files, key=lambda file: (file.size, file.path)):
-        total += file.size
-        if total > limits.bytes_max or len(chosen) == FILES_MAX:
-            break
+        if chosen and (total + file.size > limits.bytes_max or len(chosen) == FILES_MAX):
+            merges.append(tuple(chosen))
+            chosen, total = [], 0
         chosen.append(file)
-    return tuple(chosen) if len(chosen) >= files_min else ()
+        total += file.size
+    return [merge for merge in (*merges, tuple(chosen)) if len(merge) >= files_min]
 
 
 def _size_class(file: DataFile) -> int:
