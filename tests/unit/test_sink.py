@@ -362,6 +362,18 @@ def test_a_log_that_goes_on_from_the_message_that_was_read_is_the_same_log(bench
     assert bench.sequences() == [1, 2, 3, 4]
 
 
+def test_a_slice_that_others_had_meanwhile_is_taken_up_where_they_left_it(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    first = bench.sink
+    bench.restart(2)  # another node takes the slice, and writes
+    bench.write(0, 2, [reading(3)])
+    bench.sink._tables.claim({0: 3})  # and the first one gets it back, without having looked at the tables since
+    bench.epoch, bench.sink = 3, first
+    bench.sink.commit_results([with_proof(bench, 3, [reading(3), reading(4)])])
+    bench.sink.settle()
+    assert bench.sequences() == [1, 2, 3, 4]
+
+
 def test_another_message_at_the_place_that_was_read_stops_the_batch(bench: Bench) -> None:
     bench.write(0, 0, [reading(1), reading(2)])
     with pytest.raises(SequenceGapError, match="Slice 0 has another message at 2"):

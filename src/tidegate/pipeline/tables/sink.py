@@ -153,6 +153,7 @@ class Sink:
     def _adopt(self, results: list[TaskResult]) -> None:
         for slice_, work in ((slice_, work) for result in results for slice_, work in result.slices.items()):
             if self._epochs.get(slice_) != work.step.epoch:
+                self._tables.readings.refresh()  # others may have written to the slice since this query last looked
                 self._seen[slice_] = self._known(slice_, work)
                 self._marks[slice_] = self._tables.readings.mark(slice_)
                 self._repair_means(slice_, work.step)
