@@ -363,7 +363,8 @@ def test_a_log_that_goes_on_from_the_message_that_was_read_is_the_same_log(bench
 
 
 def test_a_slice_that_others_had_meanwhile_is_taken_up_where_they_left_it(bench: Bench) -> None:
-    bench.write(0, 0, [reading(1), reading(2)])
+    bench.write(0, 0, [reading(1)])
+    bench.write(0, 1, [reading(2)])
     first = bench.sink
     bench.restart(2)  # another node takes the slice, and writes
     bench.write(0, 2, [reading(3)])
