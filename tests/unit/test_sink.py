@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -141,6 +142,20 @@ def test_rejects_of_a_replayed_batch_are_kept_once(bench: Bench) -> None:
     bench.restart(2)
     bench.write(0, 0, [b"junk", reading(1), b"more junk"])
     assert bench.sequences() == [1]
+    assert sorted(bench.table("rejected")["offset"].to_pylist()) == [1, 3]
+
+
+def test_rejects_of_a_batch_that_failed_are_not_skipped_by_those_of_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, following = bench.task(0, 0, [b"junk", reading(1)]), bench.task(0, 2, [b"more junk"])
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="disk"):
+        patched.setattr(bench.sink._screen, "apply", Mock(side_effect=OSError("disk")))
+        bench.sink.commit_results([failing])
+    with pytest.raises(FencedError):  # the query's thread may be quicker than the one that stops the query
+        bench.sink.commit_results([following])
+    bench.restart(2)
+    bench.write(0, 0, [b"junk", reading(1), b"more junk"])
     assert sorted(bench.table("rejected")["offset"].to_pylist()) == [1, 3]
 
 
