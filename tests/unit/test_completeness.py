@@ -13,6 +13,7 @@ from tidegate.bus.journals import Ends, Record
 from tidegate.model.backlog import Backlog, SliceBacklog
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.ledger import CompletenessState, LedgerReport, SequenceRun
+from tidegate.model.positions import position
 from tidegate.model.readings import IDENTIFIED_BYTES
 from tidegate.pipeline.completeness import book as books
 from tidegate.pipeline.completeness import stored
@@ -262,6 +263,22 @@ def test_a_log_that_came_back_shorter_settles_nothing_until_the_tables_have_take
     del stand.log.messages[stand.log.slice_of("a")][1:]
     stand.report("a", (1, 4, 4))
     assert named(stand.step(5)) == []
+
+
+def test_a_log_that_was_set_back_is_checked_on_as_soon_as_the_tables_go_on(stand: Stand) -> None:
+    slice_ = stand.log.slice_of("a")
+    stand.publish("a", 1, 2, 3)
+    stand.commit()
+    stand.step()
+    stand.tables.claim({slice_: 2}, lambda *_: position(1, 0))
+    stand.log.messages[slice_] = []
+    stand.publish("a", 4, 5)
+    rows = parse(batch(slice_, position(1, 0), stand.log.messages[slice_])).readings
+    adds = write_by_date(stand.settings, "readings", pa.Table.from_batches([rows]))
+    stand.tables.readings.commit(adds, {slice_: Step(2, position(1, 0), position(1, 2))})
+    stand.report("a", (1, 4, 6))  # the last one was lost
+    assert sums(stand.step())[:2] == (3, 2)
+    assert named(stand.step(3)) == [("a", 1, 6, 6)]
 
 
 def test_what_was_rejected_is_accounted_for(stand: Stand) -> None:

@@ -85,3 +85,20 @@ def test_a_topic_without_a_device_is_rejected() -> None:
     assert parse(batch(b'{"value":1}', topic="telemetry")).rejected["reason"].to_pylist() == [
         "the topic names no device"
     ]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "extra"),
+    [
+        (b'"unit":"\xb0C"', '{"unit":"\ufffdC"}'),
+        (b'"\xff":1', '{"\ufffd":1}'),
+        (b'"x":{"\xed\xa0\x80":[1]}', '{"x":{"\ufffd\ufffd\ufffd":[1]}}'),
+        (b'"x":"cut \xe2"', '{"x":"cut \ufffd"}'),
+    ],
+)
+def test_unknown_fields_that_are_no_utf_8_cost_the_reading_nothing(unknown: bytes, extra: str) -> None:
+    for payload in (b'{"boot":1,"seq":2,"value":3,' + unknown + b"}", b"{" + unknown + b',"boot":1,"seq":2,"value":3}'):
+        parsed = parse(batch(payload, b'{"value":4}'))
+        row, other = parsed.readings.to_pylist()
+        assert (row["boot"], row["seq"], row["value"], row["extra"]) == (1, 2, 3.0, extra)
+        assert (other["value"], other["extra"]) == (4.0, None)

@@ -3,6 +3,7 @@
 import pytest
 
 from tidegate.bus.key_value import Entry
+from tidegate.model.positions import position
 from tidegate.pipeline.jobs import WATCHED_S, JobBook, Kept, below_every_job
 
 DAY_S = 86_400.0
@@ -16,6 +17,9 @@ NOW_S = 1_000_000_000.0
         pytest.param({0: 9, 1: 4}, ({0: 5},), {0: 5, 1: 4}, id="a slower job holds its slice back"),
         pytest.param({0: 9}, ({0: 12, 7: 1},), {0: 9}, id="a faster job does not push"),
         pytest.param({0: 9}, ({0: 0}, {0: 3}), {0: 0}, id="a job that has not begun keeps everything"),
+        pytest.param({0: position(1, 50)}, (), {0: 50}, id="a log that was set back"),
+        pytest.param({0: position(1, 50)}, ({0: 80},), {0: 50}, id="a job that was farther before the log was set back"),
+        pytest.param({0: position(1, 50)}, ({0: position(1, 30)},), {0: 30}, id="a slower job in the log of today"),
     ],
 )
 def test_the_slowest_job_decides(

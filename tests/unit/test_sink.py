@@ -1,9 +1,12 @@
 """From log rows to tables, crashes in between included: the sink without Spark around it."""
 
 import json
+import os
 import pickle
 import re
+import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -141,6 +144,20 @@ def test_rejects_of_a_replayed_batch_are_kept_once(bench: Bench) -> None:
     bench.restart(2)
     bench.write(0, 0, [b"junk", reading(1), b"more junk"])
     assert bench.sequences() == [1]
+    assert sorted(bench.table("rejected")["offset"].to_pylist()) == [1, 3]
+
+
+def test_rejects_of_a_batch_that_failed_are_not_skipped_by_those_of_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, following = bench.task(0, 0, [b"junk", reading(1)]), bench.task(0, 2, [b"more junk"])
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="disk"):
+        patched.setattr(bench.sink._screen, "apply", Mock(side_effect=OSError("disk")))
+        bench.sink.commit_results([failing])
+    with pytest.raises(FencedError):  # the query's thread may be quicker than the one that stops the query
+        bench.sink.commit_results([following])
+    bench.restart(2)
+    bench.write(0, 0, [b"junk", reading(1), b"more junk"])
     assert sorted(bench.table("rejected")["offset"].to_pylist()) == [1, 3]
 
 
@@ -307,6 +324,52 @@ def test_doubt_outlives_the_next_snapshot(bench: Bench) -> None:
     bench.restart(3)
     bench.write(0, 4, [reading(1, boot=2)])
     assert bench.table("readings").num_rows == 4
+
+
+def test_a_snapshot_of_what_a_table_has_lost_is_not_used_when_it_comes_to_that_offset_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.pipeline.tables.sink._SNAPSHOT_SHARE", 0)
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 0, [reading(1)])
+    before = shutil.copytree(bench.directory, bench.directory.parent / "before")
+    for after in range(1, 5):
+        bench.write(0, after, [reading(1 + after)])
+    for table in ("readings", "means", "rejected"):  # a power failure takes what was committed last, and spares a file
+        shutil.rmtree(bench.directory / table)
+        shutil.copytree(before / table, bench.directory / table)
+    bench.restart(2)
+    bench.write(0, 1, [reading(seq) for seq in range(11, 16)])
+    bench.restart(3)
+    bench.write(0, 6, [reading(seq) for seq in range(11, 17)])
+    assert bench.sequences() == [1, 11, 12, 13, 14, 15, 16]
+
+
+def test_a_driver_that_lost_its_slice_removes_no_snapshot(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.pipeline.tables.sink._SNAPSHOT_SHARE", 0)
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 0, [reading(1)])
+    zombie, late = bench.restart(2), bench.task(0, 1, [reading(9)])
+    bench.restart(3)._snapshot_s = 0.0
+    for after in (1, 2, 3):
+        bench.write(0, after, [reading(1 + after)])
+    written = {path.name for path in (bench.directory / "identities" / "slice-0").iterdir()}
+    with pytest.raises(FencedError):
+        zombie.commit_results([late])
+    assert {path.name for path in (bench.directory / "identities" / "slice-0").iterdir()} == written
+
+
+def test_what_killed_drivers_left_half_written_is_removed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.pipeline.tables.sink._SNAPSHOT_SHARE", 0)
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 0, [reading(1)])
+    old, young = (bench.directory / "identities" / "slice-0" / name for name in ("0000.4711", "0000.4712"))
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (1_000, 1_000))
+    bench.write(0, 1, [reading(2)])
+    assert young.exists()
+    assert not old.exists()
 
 
 # -- batches that are committed together

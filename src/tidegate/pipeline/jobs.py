@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tidegate.bus.documents import JOBS
 from tidegate.bus.key_value import Entry
 from tidegate.model.errors import DamagedDocumentError
+from tidegate.model.positions import sequence_of
 
 WATCHED_S = 600.0
 DAY_S = 86_400.0
@@ -73,7 +74,11 @@ def expired_sentence(name: str, silent_s: float) -> str:
 
 
 def below_every_job(committed: Mapping[int, int], others: tuple[dict[int, int], ...]) -> dict[int, int]:
-    """Per slice the lowest offset that any job has committed; a job that does not name a slice does not read it."""
+    """Per slice the lowest sequence that any job has committed; a job that does not name a slice does not read it.
+
+    Compared as sequences, not as positions: one job may not have noticed yet that the log was set back.
+    """
     return {
-        slice_: min([offset, *(job[slice_] for job in others if slice_ in job)]) for slice_, offset in committed.items()
+        slice_: min(sequence_of(place) for place in (place, *(job[slice_] for job in others if slice_ in job)))
+        for slice_, place in committed.items()
     }

@@ -6,7 +6,6 @@ from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import JOBS, NODE_LEASES
 from tidegate.model.installation import Installation
-from tidegate.model.positions import sequence_of
 from tidegate.pipeline.jobs import JobBook, Kept, below_every_job
 from tidegate.pipeline.settings import NodeSettings
 
@@ -32,8 +31,7 @@ class Retention:
         if not kept.everything:
             if self._fsync:
                 os.sync()  # what is purged must not depend on a write that is still in memory
-            safe = below_every_job(committed, kept.jobs)
-            self._log.purge({slice_: sequence_of(place) for slice_, place in safe.items()})
+            self._log.purge(below_every_job(committed, kept.jobs))
         return kept.alarms
 
     def _kept(self, now_s: float) -> Kept:

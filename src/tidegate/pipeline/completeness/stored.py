@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from tidegate.model.positions import incarnation_of, position
 from tidegate.model.readings import TELEMETRY, Identified
 from tidegate.pipeline.completeness.pages import Open
 from tidegate.pipeline.completeness.recent import Run
@@ -55,7 +56,9 @@ class StoredReadings:
         spans = {}
         for slice_, reached in self.positions().items():
             after = min(positions.get(slice_, reached), reached)
-            spans[slice_] = (after, min(reached, after + MESSAGES_MAX))
+            # Between the end of a log that was set back and the beginning of the next there is nothing to step through.
+            counted = max(after, position(incarnation_of(reached), 0))
+            spans[slice_] = (after, min(reached, counted + MESSAGES_MAX))
         stored = _between(self._tables.readings, [*IDENTITY, "identified"], spans)
         rejected: list[Run] = []
         if any(to > after for after, to in spans.values()):

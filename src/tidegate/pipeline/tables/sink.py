@@ -201,9 +201,14 @@ class Sink:
     # -- rejects
 
     def _commit_rejected(self, files: list[AddAction], steps: dict[int, Step]) -> None:
-        """Rejects are committed first, so a replay may find its own: what the table has already is left out."""
+        """Rejects are committed first, so a replay may find its own: what the table has already is left out.
+
+        A batch whose readings cannot follow must not be here before the one that it skips: those would be left out.
+        """
         if not files:
             return
+        self._tables.readings.refresh()
+        self._tables.readings.check(steps)
         self._tables.rejected.refresh()
         positions = {slice_: self._tables.rejected.position(slice_) for slice_ in steps}
         ahead = {slice_: at.offset for slice_, at in positions.items() if at.offset > steps[slice_].after}

@@ -8,6 +8,7 @@ come by, and no start fails for it.
 
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _KEPT = 2
 _MAGIC = 0x54474B4E4F574E31  # TGKNOWN1
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
 _SUFFIX = ".known"
+_LEFTOVER_S = 3_600.0
 _IDENTITY = ["slice", "device", "identified", "boot", "seq"]
 
 
@@ -36,6 +38,11 @@ def _directory(tables: Tables, slice_: int) -> Path:
     return tables.directory / "identities" / f"slice-{slice_}"
 
 
+def _offset(path: Path) -> int:
+    """-1 where it is none of ours."""
+    return int(path.stem) if path.stem.isdecimal() else -1
+
+
 def save_known(tables: Tables, slice_: int, offset: int, known: KnownIdentities, day_min: int, *, fsync: bool) -> None:
     """Write all entries that were touched since ``day_min``, and let memory go of them."""
     directory = _directory(tables, slice_)
@@ -47,14 +54,37 @@ def save_known(tables: Tables, slice_: int, offset: int, known: KnownIdentities,
     known.rebase(_mapped(path))
     for old in sorted(directory.glob(f"*{_SUFFIX}"))[:-_KEPT]:
         old.unlink(missing_ok=True)
+    _remove_leftovers(directory, path.stat().st_mtime)
+
+
+def _remove_leftovers(directory: Path, now_s: float) -> None:
+    """What writers that were killed left behind half written. ``now_s`` is by the clock that stamps files."""
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):
+            if path.suffix != _SUFFIX and path.stat().st_mtime < now_s - _LEFTOVER_S:
+                path.unlink()
+
+
+def _remove_unborn(tables: Tables, slice_: int, committed: int) -> None:
+    """A table that was set back (by a power failure, from a backup) will come to these offsets with other readings.
+
+    Nobody else's can be among them: who wrote one had committed before, so the table was there already.
+    """
+    later = [path for path in _directory(tables, slice_).glob(f"*{_SUFFIX}") if _offset(path) > committed]
+    if later:
+        tables.readings.refresh()
+        if tables.readings.position(slice_).offset == committed:
+            for path in later:
+                path.unlink(missing_ok=True)
 
 
 def load_known(tables: Tables, slice_: int, committed: int, day: int, horizon_days: int) -> Loaded:
     """The identities of everything of this slice up to ``committed``."""
     problems = []
+    _remove_unborn(tables, slice_, committed)
     for path in sorted(_directory(tables, slice_).glob(f"*{_SUFFIX}"), reverse=True):
-        offset = int(path.stem) if path.stem.isdecimal() else committed + 1
-        if offset > committed:
+        offset = _offset(path)
+        if not 0 <= offset <= committed:
             continue
         try:
             known = _read(path)

@@ -157,19 +157,23 @@ class LogTable:
             positions = {slice_: self.position(slice_) for slice_ in steps}
             if positions == reached:
                 return  # an attempt whose answer was lost had succeeded
-            for slice_, step in steps.items():
-                if positions[slice_] != (step.epoch, step.after):
-                    raise FencedError(
-                        f"Slice {slice_} of {self.name} is at epoch {positions[slice_].epoch}, offset "
-                        f"{positions[slice_].offset}, not at epoch {step.epoch}, offset {step.after}: another node has "
-                        "it now, and this batch is dropped.",
-                        where=f"{self.name}, slice {slice_}",
-                        expected=Position(step.epoch, step.after),
-                        found=positions[slice_],
-                    )
+            self.check(steps)
             if self._try_commit(adds, reached, marks or {}):
                 return
         raise AssertionError("unreachable")
+
+    def check(self, steps: Mapping[int, Step]) -> None:
+        """Raise FencedError unless every slice was, at the last refresh, where its step begins."""
+        for slice_, step in steps.items():
+            at = self.position(slice_)
+            if at != (step.epoch, step.after):
+                raise FencedError(
+                    f"Slice {slice_} of {self.name} is at epoch {at.epoch}, offset {at.offset}, not at epoch "
+                    f"{step.epoch}, offset {step.after}: another node has it now, and this batch is dropped.",
+                    where=f"{self.name}, slice {slice_}",
+                    expected=Position(step.epoch, step.after),
+                    found=at,
+                )
 
     def _check_files(self, adds: list[AddAction]) -> None:
         """A table must never name a file that is not there: a driver that slept may find its files removed."""

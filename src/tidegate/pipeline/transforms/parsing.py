@@ -65,7 +65,7 @@ def parse(batch: pa.RecordBatch) -> Parsed:
     for index, payload in enumerate(payloads):
         try:
             reading = _decoded(payload, index, extras)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             bad.append((index, _reason(payload, error)))
             continue
         problem = reading.contradiction()
@@ -90,12 +90,20 @@ def _decoded(payload: bytes, index: int, extras: dict[int, str]) -> Reading:
     """Most payloads have no unknown field, so only one that the strict decoder refuses is looked through."""
     try:
         return _STRICT(payload)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeDecodeError):
         reading = _DECODE(payload)
-    unknown = {name: value for name, value in _FIELDS(payload).items() if name not in Reading.__struct_fields__}
-    if unknown:
-        extras[index] = msgspec.json.encode(unknown).decode()
+    try:
+        extra = _unknown(payload)
+    except UnicodeDecodeError:  # such as a unit in Latin-1: no decoder looks into what it skips
+        extra = _unknown(payload.decode(errors="replace").encode())
+    if extra is not None:
+        extras[index] = extra
     return reading
+
+
+def _unknown(payload: bytes) -> str | None:
+    unknown = {name: value for name, value in _FIELDS(payload).items() if name not in Reading.__struct_fields__}
+    return msgspec.json.encode(unknown).decode() if unknown else None
 
 
 def _reason(payload: bytes, error: Exception | None) -> str:
