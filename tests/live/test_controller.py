@@ -25,6 +25,7 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import (
     ADVICE,
+    AUDIT,
     GATEWAYS,
     LEADER,
     LOOP_STATE,
@@ -35,6 +36,7 @@ from tidegate.bus.documents import (
     TABLES,
     Holder,
 )
+from tidegate.bus.jetstream import ask
 from tidegate.bus.leases import LeaderLease, Lease
 from tidegate.cli import explain as commands
 from tidegate.controller.forgetting import forget_gone
@@ -42,7 +44,7 @@ from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
 from tidegate.model.advice import Advice
-from tidegate.model.decisions import Mode
+from tidegate.model.decisions import Action, Decision, Mode, Reason
 from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
@@ -397,6 +399,16 @@ def test_slices_and_tables_are_told_as_they_are_or_as_unknown(site: Site) -> Non
         after = sensors.observe(())
         assert {(one.stored, one.waiting, one.age_s) for one in after.slices} == {(None, None, None)}
         assert after.tables is not None
+
+
+def test_decisions_are_written_down_again_on_a_bus_that_lost_its_store(site: Site) -> None:
+    reason = Reason(rule="told to", rejected="nothing")
+    action = Action(kind="advise", arguments={}, reason=reason)
+    decision = Decision(at_s=1.0, controller="c", phase="protect", sentence="Told.", acted=True, action=action)
+    site.audit.append(decision)
+    ask(site.bus.wire, f"STREAM.DELETE.{AUDIT.stream}")
+    site.audit.append(decision)
+    assert site.audit.last(5) == (decision,)
 
 
 def test_what_nodes_said_that_are_gone_for_good_is_forgotten_once_their_offsets_are_stored(site: Site) -> None:

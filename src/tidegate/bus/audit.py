@@ -12,6 +12,8 @@ from tidegate.bus.journals import config_of
 from tidegate.model.decisions import Decision
 from tidegate.model.errors import BrokerUnavailableError
 
+_NOBODY = 503  # nobody listens where the record was sent
+
 
 class AuditLog:
     """Belongs to the thread of its bus."""
@@ -24,7 +26,12 @@ class AuditLog:
         ask(self._wire, f"STREAM.CREATE.{AUDIT.stream}", config_of(AUDIT))
 
     def append(self, decision: Decision) -> None:
-        answer = self._wire.request(f"{AUDIT.subject}.{decision.action.kind}", msgspec.json.encode(decision))
+        subject, record = f"{AUDIT.subject}.{decision.action.kind}", msgspec.json.encode(decision)
+        answer = self._wire.request(subject, record)
+        if answer.status == _NOBODY:
+            # A bus that has lost its store has lost the stream too, and without it nothing could be decided any more.
+            self.create()
+            answer = self._wire.request(subject, record)
         if answer.status is not None or b'"error"' in answer.payload:
             said = answer.payload.decode(errors="replace") or f"status {answer.status}"
             raise BrokerUnavailableError(f"The audit log did not take a decision ({said}): see the control bus's log.")
