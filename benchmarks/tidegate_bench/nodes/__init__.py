@@ -1,1 +1,1 @@
-"""Processing nodes that are moved, killed and frozen: ``moves`` and ``crashes``."""
+"""Slices that are moved between running processing nodes: ``moves``."""

@@ -28,9 +28,6 @@ class NodeProcess(Part):
         """The Python processes below Spark: they read, parse and write."""
         return self._members("worker")
 
-    def planners(self) -> list[psutil.Process]:
-        return self._members("planner")
-
     def jvms(self) -> list[psutil.Process]:
         return self._members("JVM")
 

@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 # asked for.
 BENCHMARKS: dict[str, str] = {
     "chain": "tidegate_bench.chain.run:run",
-    "crashes": "tidegate_bench.nodes.crashes:run",
+    "crashes": "tidegate_bench.crashes.run:run",
     "endurance": "tidegate_bench.endurance.run:run",
     "fuzz": "tidegate_bench.fuzz.run:run",
     "gateway": "tidegate_bench.gateway.run:run",
@@ -92,7 +92,7 @@ def bench(
       tidegate bench pipeline
       tidegate bench moves --json > moves.json
       tidegate bench moves --rounds 50 --seed 3
-      tidegate bench crashes --out results/
+      tidegate bench crashes --rounds 100 --out results/
     """
     benchmark = find(name)
     options = options_of(name, benchmark, {"rounds": rounds, "seed": seed})
