@@ -411,6 +411,14 @@ def test_decisions_are_written_down_again_on_a_bus_that_lost_its_store(site: Sit
     assert site.audit.last(5) == (decision,)
 
 
+def test_what_log_and_tables_say_against_each_other_is_told_when_it_stands(site: Site) -> None:
+    site.bus.put(OFFSETS, {1: 10**6})
+    with contextlib.closing(Sensors(site.here, name="test", timeout_s=0.5)) as sensors:
+        told = [any("1000000 is committed" in alarm for alarm in sensors.observe(()).alarms) for _ in range(3)]
+    site.bus.delete(OFFSETS)
+    assert told == [False, False, True]
+
+
 def test_what_nodes_said_that_are_gone_for_good_is_forgotten_once_their_offsets_are_stored(site: Site) -> None:
     lease = LeaderLease(site.bus, "leader", 10.0)
     gone = NodeProgress(node="gone", slices={1: SliceProgress(committed=7)})

@@ -179,7 +179,7 @@ def test_backlog_counts_what_waits_and_dates_its_head(running: Running) -> None:
     (loaded,) = [one for one in full.slices if one.waiting]
     assert loaded.waiting == 30
     assert 58 < loaded.head_age_s <= 60
-    (alarm,) = measure(running.wire, SLICES, {**begin, loaded.slice: loaded.last_sequence + 1}).alarms
+    (alarm,) = measure(running.wire, SLICES, {**begin, loaded.slice: loaded.last_sequence + 1}).contradictions
     assert "is committed" in alarm
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tidegate.model.errors import FencedError, SequenceGapError
+from tidegate.model.errors import FencedError, SequenceGapError, TidegateError
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskResult, TaskSettings, write_files
@@ -316,8 +316,29 @@ def test_a_flipped_bit_in_a_snapshot_is_noticed(bench: Bench) -> None:
     assert bench.sequences() == [1]
 
 
+def test_a_new_slice_of_which_nothing_is_written_down_yet_is_read_whole(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1), reading(2)])
+    bench.restart(2)
+    bench.write(0, 2, [reading(2), reading(3)])
+    assert bench.sequences() == [1, 2, 3]
+    assert bench.alarms == []
+    assert bench.sink._seen[0].doubted_until_day == 0
+
+
+def test_the_alarm_ends_when_identities_are_written_down_again(bench: Bench) -> None:
+    bench.write(0, 0, [reading(1)])
+    (bench.directory / "identities" / "slice-0").mkdir(parents=True)  # there was something, and it is lost
+    bench.restart(2)
+    bench.sink._snapshot_s = 0.0
+    bench.write(0, 1, [reading(2)])
+    bench.write(0, 2, [reading(3)])
+    assert "are not written down" in str(bench.alarms[0])
+    assert bench.alarms[-1] is None
+
+
 def test_doubt_outlives_the_next_snapshot(bench: Bench) -> None:
     bench.write(0, 0, [reading(1), reading(1, boot=2)])
+    (bench.directory / "identities" / "slice-0").mkdir(parents=True)
     bench.restart(2)
     bench.sink._snapshot_s = 0.0
     bench.write(0, 2, [reading(2)])
@@ -379,7 +400,9 @@ def test_what_killed_drivers_left_half_written_is_removed(bench: Bench, monkeypa
 def test_results_are_held_until_the_commit_interval_has_passed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr("tidegate.pipeline.tables.sink.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("tidegate.pipeline.tables.sink._uptime_s", lambda: now_s)
     bench.sink._commit_s = 10.0
+    bench.sink._held_since_s = now_s
     version = bench.sink._tables.readings.refresh().version()
     for after, payloads in ((0, [reading(1)]), (1, [reading(2), reading(1)]), (3, [reading(3)])):
         bench.sink._held.append(bench.task(0, after, payloads))
@@ -392,6 +415,24 @@ def test_results_are_held_until_the_commit_interval_has_passed(bench: Bench, mon
     assert bench.sequences() == [1, 2, 3]
     assert bench.sink._tables.readings.refresh().version() == version + 2
     bench.sink.settle()
+
+
+def test_a_driver_that_slept_commits_no_file_that_maintenance_may_remove(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.pipeline.tables.sink._uptime_s", lambda: 10_000.0)
+    bench.sink._held, bench.sink._held_since_s = [bench.task(0, 0, [reading(1)])], 10_000.0 - 1_801
+    with pytest.raises(TidegateError, match="A batch waited more than 30 min"):
+        bench.sink.flush()
+    assert bench.sequences() == []
+
+
+def test_a_file_that_is_gone_is_not_committed(bench: Bench) -> None:
+    result = bench.task(0, 0, [reading(1)])
+    (bench.directory / "readings" / result.readings[0].path).unlink()
+    with pytest.raises(TidegateError, match="is not there any more, or not whole"):
+        bench.sink.commit_results([result])
+    assert bench.sequences() == []
 
 
 def test_a_repeat_among_held_results_is_stored_once(bench: Bench) -> None:

@@ -45,6 +45,8 @@ from tidegate.model.tables import SILENT_S, TablesState
 from tidegate.model.view import duration
 
 Value = TypeVar("Value")
+# So many looks in a row have to see the same contradiction before it is told.
+LOOKS_MIN = 3
 # A check that has said nothing for so long has ended; its steps take seconds.
 UNCHECKED_S_MAX = 120.0
 
@@ -63,6 +65,7 @@ class Sensors:
         self._forget_at_s = 0.0
         self._wanted = 0
         self._alarms: list[str] = []
+        self._standing: dict[str, int] = {}  # what log and tables say against each other, and for how many looks
         self._completeness: CompletenessState | None = None
         self._checked = (0, 0.0)  # revision of the completeness document, and when it was seen first
 
@@ -219,6 +222,9 @@ class Sensors:
     def _measure(self, log: SlicedLog) -> Backlog:
         backlog = log.backlog({slice_: sequence_of(place) for slice_, place in self._offsets.items()})
         self._alarms += backlog.alarms
+        # The same sentence has the same numbers: whatever moves is no contradiction.
+        self._standing = {said: self._standing.get(said, 0) + 1 for said in backlog.contradictions}
+        self._alarms += [said for said, looks in self._standing.items() if looks >= LOOKS_MIN]
         return backlog
 
     def _counted(self, backlog: Backlog, nodes: tuple[NodeState, ...]) -> Observation:

@@ -24,6 +24,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     upstream_waiting: int  # acknowledged messages that have not reached their slice yet
     measured_at_s: float
     alarms: tuple[str, ...] = ()
+    # What log and tables say against each other. What was committed may have been told a moment before the log was
+    # asked, so this is believed when it stands.
+    contradictions: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> int:

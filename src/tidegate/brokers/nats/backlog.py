@@ -32,19 +32,19 @@ def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: flo
     infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in downstream(slices)])
     alarms = [alarm for info in infos if (alarm := source_alarm(info)) is not None]
     upstream, missing = _upstream_waiting(consumers, infos)
-    parts = []
+    parts, contradictions = [], []
     heads = _heads(wire, infos[1:], committed)
     now_s = time.time() if now_s is None else now_s
     for number, info in enumerate(infos[1:]):
         state, done, head = info["state"], committed.get(number, 0), heads.get(number)
         last = int(state["last_seq"])
         if done > last:
-            alarms.append(
+            contradictions.append(
                 f"{slice_stream(number)} ends at {last}, but {done} is committed: it was set back, or the tables "
                 "belong to other data; a processing node takes it up anew within seconds."
             )
         if last > done and int(state["first_seq"]) > done + 1:
-            alarms.append(
+            contradictions.append(
                 f"{slice_stream(number)} begins at {state['first_seq']}, but only {done} is committed: what was "
                 "between is deleted; a processing node goes on behind it, find out who purged the stream."
             )
@@ -57,7 +57,13 @@ def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: flo
                 head_age_s=0.0 if head is None else max(0.0, now_s - head),
             )
         )
-    return Backlog(slices=tuple(parts), upstream_waiting=upstream, measured_at_s=now_s, alarms=(*alarms, *missing))
+    return Backlog(
+        slices=tuple(parts),
+        upstream_waiting=upstream,
+        measured_at_s=now_s,
+        alarms=(*alarms, *missing),
+        contradictions=tuple(contradictions),
+    )
 
 
 def _upstream_waiting(consumers: Mapping[Taker, Reply], infos: Sequence[Reply]) -> tuple[int, list[str]]:

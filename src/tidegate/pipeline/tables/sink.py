@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
-from tidegate.model.errors import SequenceGapError
+from tidegate.model.errors import SequenceGapError, TidegateError
 from tidegate.pipeline.tables.identities import KnownIdentities
 from tidegate.pipeline.tables.screening import Screen
 from tidegate.pipeline.tables.snapshots import load_known, save_known
@@ -35,6 +35,8 @@ from tidegate.pipeline.transforms.parsing import READINGS
 # unless so many entries have changed that they would fill memory.
 _SNAPSHOT_SHARE = 200
 _RECENT_ENTRIES_MAX = 500_000
+# Maintenance removes files that no table knows after an hour at the earliest. A driver that slept must not commit one.
+HELD_S_MAX = 1_800.0
 
 Say = Callable[[str | None], None]
 
@@ -67,12 +69,14 @@ class Sink:
         self._marks: dict[int, Mark | None] = {}
         self._epochs: dict[int, int] = {}
         self._snapshot_due: dict[int, float] = {}
+        self._unwritten: set[int] = set()  # slices whose identities could not be used, until they are written anew
         self._owned = owned
         self._loaded: dict[tuple[int, int, int], KnownIdentities] = {}
         self._background = ThreadPoolExecutor(2, thread_name_prefix="sink")
         self._pending: Future[None] | None = None
         self._lock = threading.Lock()  # between the query's thread and the one that commits what is overdue
         self._held: list[TaskResult] = []
+        self._held_since_s = 0.0  # when the first of their batches began
         self._committed_s = 0.0
         for table in (tables.readings, tables.means, tables.rejected):
             table.refresh()
@@ -83,6 +87,7 @@ class Sink:
 
     def commit(self, batch: DataFrame) -> list[TaskResult]:
         """For ``foreachBatch`` of what ``written`` returned; the results that are in the tables now."""
+        began_s = _uptime_s()
         loading = self._background.submit(self._load_ahead)
         try:
             rows = batch.collect()
@@ -90,6 +95,8 @@ class Sink:
             loading.result()
         results = [pickle.loads(row.result) for row in rows]  # noqa: S301 - our own workers wrote it
         with self._lock:
+            if not self._held:
+                self._held_since_s = began_s
             self._held += results
         return self.flush()
 
@@ -100,6 +107,11 @@ class Sink:
             if not self._held or not is_due:
                 return []
             held, self._held = self._held, []
+            if _uptime_s() - self._held_since_s > HELD_S_MAX:
+                raise TidegateError(
+                    f"A batch waited more than {HELD_S_MAX / 60:.0f} min to be committed, and maintenance may be about "
+                    "to remove its files: it is read and written again."
+                )
             self._committed_s = time.monotonic()
             self.commit_results(held)
             return held
@@ -169,6 +181,7 @@ class Sink:
         day = max(_today(), mark.stamp_us // DAY_US if mark else 0)
         loaded = load_known(self._tables, slice_, offset, day, self._settings.horizon_days)
         if loaded.problem is not None:
+            self._unwritten.add(slice_)
             self._alarm(loaded.problem)
         return loaded.known
 
@@ -248,8 +261,16 @@ class Sink:
                 day - self._settings.horizon_days,
                 fsync=self._settings.fsync,
             )
+            self._unwritten.discard(slice_)
+            if not self._unwritten:
+                self._alarm(None)
             took_s = time.monotonic() - now
             self._snapshot_due[slice_] = now + max(self._snapshot_s, took_s * _SNAPSHOT_SHARE)
+
+
+def _uptime_s() -> float:
+    """The one clock that nobody sets, and that goes on while a process or the whole machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _today() -> int:

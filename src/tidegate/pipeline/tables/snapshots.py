@@ -24,6 +24,8 @@ _MAGIC = 0x54474B4E4F574E31  # TGKNOWN1
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
 _SUFFIX = ".known"
 _LEFTOVER_S = 3_600.0
+# A slice of which nothing was written down yet, because it is new, is read whole up to this many rows.
+_SHORT = 100_000
 _IDENTITY = ["slice", "device", "identified", "boot", "seq"]
 
 
@@ -98,6 +100,10 @@ def load_known(tables: Tables, slice_: int, committed: int, day: int, horizon_da
         return Loaded(known, problems[0] if problems else None)
     if not committed:
         return Loaded(KnownIdentities())
+    if not _directory(tables, slice_).exists() and committed <= _SHORT:
+        known = KnownIdentities()
+        _complete(known, tables.readings.rows(_IDENTITY, slice_, 0, committed), day)
+        return Loaded(known)
     what = problems[0] if problems else f"The identities of slice {slice_} are not written down."
     remedy = f"Devices are looked up in the table as they come by, for {horizon_days} days; nothing has to be done."
     return Loaded(KnownIdentities(doubted_until_day=day + horizon_days), f"{what} {remedy}")

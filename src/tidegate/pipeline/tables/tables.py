@@ -39,8 +39,6 @@ CONFIGURATION: dict[str, str | None] = {
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 _COMMIT_S_MAX = 120.0
-# Maintenance removes files that no table knows after an hour. One this old that is not committed yet is written anew.
-FILE_AGE_S_MAX = 1_800.0
 
 
 class Position(NamedTuple):
@@ -176,15 +174,12 @@ class LogTable:
                 )
 
     def _check_files(self, adds: list[AddAction]) -> None:
-        """A table must never name a file that is not there: a driver that slept may find its files removed."""
-        oldest_s = time.time() - FILE_AGE_S_MAX
+        """A table must never name a file that is not there."""
         for add in adds:
             path = self.path / add.path
-            found = path.stat() if path.exists() else None
-            if found is None or found.st_size != add.size or found.st_mtime < oldest_s:
+            if not path.exists() or path.stat().st_size != add.size:
                 raise TidegateError(
-                    f"The file {path} is not there any more, not whole, or too old to be committed: the batch is "
-                    "read and written again."
+                    f"The file {path} is not there any more, or not whole: the batch is read and written again."
                 )
 
     def _try_commit(
