@@ -151,9 +151,10 @@ def test_rejects_of_a_batch_that_failed_are_not_skipped_by_those_of_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing, following = bench.task(0, 0, [b"junk", reading(1)]), bench.task(0, 2, [b"more junk"])
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="disk"):
+    with monkeypatch.context() as patched:
         patched.setattr(bench.sink._screen, "apply", Mock(side_effect=OSError("disk")))
-        bench.sink.commit_results([failing])
+        with pytest.raises(OSError, match="disk"):
+            bench.sink.commit_results([failing])
     with pytest.raises(FencedError):  # the query's thread may be quicker than the one that stops the query
         bench.sink.commit_results([following])
     bench.restart(2)
@@ -277,6 +278,22 @@ def test_a_clock_that_was_never_set_is_not_too_old(bench: Bench) -> None:
     bench.arrived_s = NOW_S
     bench.write(0, 0, [b'{"boot":1,"seq":1,"time":12,"value":7}', b'{"boot":2,"seq":1,"time":946684800,"value":7}'])
     assert bench.sequences() == [1, 1]
+
+
+def test_looking_two_readings_up_takes_no_memory_for_all_that_lie_between_them(bench: Bench) -> None:
+    large = b'{"boot":1,"seq":%d,"value":1,"said":"' + b"x" * 60_000 + b'"}'
+    for after in (0, 1000, 2000):
+        bench.write(0, after, [large % seq for seq in range(after, after + 1000)])  # 180 MB, in files of 14 kB each
+    result = bench.task(0, 3000, [large % 0, b'{"boot":1,"seq":2999,"value":2}'])
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        bench.sink.commit_results([result])
+    finally:
+        pa.set_memory_pool(before)
+    bench.sink.settle()
+    assert (result.repeats, bench.table("rejected").num_rows) == (1, 1)
+    assert counted.max_memory() < 100_000_000
 
 
 # -- snapshots

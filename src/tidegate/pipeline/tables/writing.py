@@ -26,6 +26,7 @@ from deltalake.transaction import AddAction
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
+from tidegate.pipeline.tables.groups import GroupWriter
 from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
 from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
@@ -279,7 +280,10 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     name = f"{DATE}={day}/part-{uuid.uuid4()}.parquet"
     path = settings.tables / table / name
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, path, compression="zstd", compression_level=1)
+    with pq.ParquetWriter(path, rows.schema, compression="zstd", compression_level=1) as writer:
+        groups = GroupWriter(writer)
+        groups.write(rows)
+        groups.finish()
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
