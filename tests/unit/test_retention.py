@@ -18,9 +18,7 @@ NOW_S = 1_000_000_000.0
         pytest.param({0: 9}, ({0: 12, 7: 1},), {0: 9}, id="a faster job does not push"),
         pytest.param({0: 9}, ({0: 0}, {0: 3}), {0: 0}, id="a job that has not begun keeps everything"),
         pytest.param({0: position(1, 50)}, (), {0: 50}, id="a log that was set back"),
-        pytest.param(
-            {0: position(1, 50)}, ({0: 80},), {0: 50}, id="a job that was farther in the old log"
-        ),
+        pytest.param({0: position(1, 50)}, ({0: 80},), {0: 50}, id="a job that was farther in the old log"),
         pytest.param({0: position(1, 50)}, ({0: position(1, 30)},), {0: 30}, id="a slower job in the log of today"),
     ],
 )

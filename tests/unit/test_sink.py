@@ -460,6 +460,15 @@ def test_topic_and_unknown_fields_are_stored(bench: Bench) -> None:
     assert rows[1]["extra"] is None
 
 
+def test_what_a_device_writes_into_unknown_fields_does_not_fill_the_tables_log(bench: Bench) -> None:
+    large = b'{"boot":1,"seq":%d,"value":1,"said":"' + b"x" * 60_000 + b'"}'
+    bench.write(0, 0, [large % 1, reading(2)])
+    bench.write(0, 2, [large % 1, large % 3])
+    assert bench.sequences() == [1, 2, 3]
+    for path in (bench.directory / "readings" / "_delta_log").glob("*.json"):
+        assert path.stat().st_size < 8_000
+
+
 def test_a_batch_around_midnight_goes_to_two_dates(bench: Bench) -> None:
     bench.arrived_s = NOW_S - NOW_S % DAY_S - 1
     first = bench.batch(0, 0, [reading(1)])
