@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -414,6 +415,19 @@ def test_a_repeat_among_held_results_is_stored_once(bench: Bench) -> None:
     bench.sink.commit_results([bench.task(0, 0, [reading(1), reading(2)]), bench.task(0, 2, [reading(2), reading(3)])])
     assert bench.sequences() == [1, 2, 3]
     assert Tables(bench.directory).readings.position(0).offset == 4
+
+
+@pytest.mark.parametrize("step_s", [-86_400.0, 86_400.0])
+def test_a_drivers_clock_that_was_set_stops_no_commit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    bench.write(0, 0, [reading(1)])
+    now_s = time.time
+    monkeypatch.setattr("time.time", lambda: now_s() + step_s)
+    bench.write(0, 1, [reading(2)])
+    bench.restart(2)
+    bench.write(0, 2, [reading(3), reading(1)])
+    assert bench.sequences() == [1, 2, 3]
 
 
 # -- the message before the first one

@@ -25,6 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from tidegate.model.errors import FencedError, TidegateError, UserError
+from tidegate.pipeline.tables.file_clock import file_clock_s
 from tidegate.pipeline.transforms.means import MEANS
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED
 
@@ -177,7 +178,7 @@ class LogTable:
 
     def _check_files(self, adds: list[AddAction]) -> None:
         """A table must never name a file that is not there: a driver that slept may find its files removed."""
-        oldest_s = time.time() - FILE_AGE_S_MAX
+        oldest_s = file_clock_s(self.path) - FILE_AGE_S_MAX if adds else 0.0
         for add in adds:
             path = self.path / add.path
             found = path.stat() if path.exists() else None
