@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tidegate.model.errors import FencedError, SequenceGapError
+from tidegate.pipeline.maintenance.log import clean, listing
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskResult, TaskSettings, write_files
@@ -215,6 +216,21 @@ def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: py
     monkeypatch.setattr("tidegate.pipeline.tables.sink.load_known", lambda *_: pytest.fail("loaded twice"))
     bench.write(0, 2, [reading(2), reading(3)])
     assert bench.sequences() == [1, 2, 3]
+
+
+def test_a_driver_that_waited_for_its_first_batch_while_the_log_was_cleaned(bench: Bench) -> None:
+    waiting = bench.sink
+    bench.restart(1)
+    for after in range(4):
+        bench.write(1, after, [reading(after)])
+    for name in ("readings", "means", "rejected"):
+        table = DeltaTable(str(bench.directory / name))
+        table.create_checkpoint()
+        log = listing(bench.directory / name / "_delta_log")
+        clean(log, time.time() + 3_600, 0.0, 1, lambda: None)
+    bench.sink = waiting
+    bench.write(0, 0, [reading(1)])
+    assert bench.table("readings").num_rows == 5
 
 
 # -- another payload under a used identity, and readings from before all memory

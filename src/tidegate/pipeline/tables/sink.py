@@ -164,6 +164,7 @@ class Sink:
         return self._load(slice_, work.step.after) if loaded is None else loaded
 
     def _load(self, slice_: int, offset: int) -> KnownIdentities:
+        self._tables.readings.refresh()  # a handle that waited long for its first batch cannot be asked any more
         mark = self._tables.readings.mark(slice_)
         day = max(_today(), mark.stamp_us // DAY_US if mark else 0)
         loaded = load_known(self._tables, slice_, offset, day, self._settings.horizon_days)
