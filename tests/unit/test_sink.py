@@ -273,6 +273,20 @@ def taken(seq: int, days_ago: float, boot: int = 1) -> bytes:
     return json.dumps({"boot": boot, "seq": seq, "time": NOW_S - days_ago * DAY_S, "value": 1.5}).encode()
 
 
+def test_a_brokers_clock_that_is_far_ahead_hides_nothing_that_is_stored(bench: Bench) -> None:
+    now_s = time.time()
+    bench.arrived_s = now_s
+    bench.write(0, 0, [b'{"boot":1,"seq":1,"value":7}'])
+    bench.arrived_s = now_s + 60 * DAY_S
+    bench.write(0, 1, [b'{"boot":1,"seq":1,"value":7}'])
+    bench.restart(2)  # from here on the past is doubtful, as nothing was written down
+    bench.write(0, 2, [b'{"boot":1,"seq":2,"value":7}'])
+    bench.restart(3)
+    bench.arrived_s = now_s + 120 * DAY_S
+    bench.write(0, 3, [b'{"boot":1,"seq":1,"value":7}', b'{"boot":1,"seq":2,"value":7}'])
+    assert bench.sequences() == [1, 2]
+
+
 def test_what_is_older_than_the_horizon_is_rejected(bench: Bench) -> None:
     bench.arrived_s = NOW_S
     bench.write(0, 0, [taken(1, 0), taken(2, 29)])

@@ -39,6 +39,11 @@ EPOCH = date(1970, 1, 1)
 CLOCK_SET_US = 1_420_070_400_000_000
 
 
+def today() -> int:
+    """The day by this process's clock."""
+    return int(time.time() * 1e6) // DAY_US
+
+
 @dataclass(frozen=True)
 class TaskSettings:
     tables: Path
