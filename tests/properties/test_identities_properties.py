@@ -1,10 +1,13 @@
 """The entries of identities against a plain set: what was seen is never taken for new, whatever was forgotten."""
 
+import hashlib
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.tables.identities import ALL, Doubtful, KnownIdentities, Runs, device_hashes, keys_of
+from tidegate.model.readings import NATURAL_MAX
+from tidegate.pipeline.tables.identities import ALL, Doubtful, KnownIdentities, Runs, keys_of
 
 DAY = 20_000
 Identity = tuple[int, int]  # key, sequence
@@ -95,8 +98,28 @@ def test_late_readings_between_two_runs_are_new_and_memory_stays_the_same() -> N
 
 @given(st.lists(st.text(max_size=8), unique=True, max_size=50), st.integers(0, 2**62))
 def test_keys_tell_devices_and_boots_apart(devices: list[str], boot: int) -> None:
-    hashes = device_hashes(devices)
     boots = np.full(len(devices), boot, np.int64)
-    keys = keys_of(hashes, boots)
+    keys = keys_of(devices, boots)
     assert len(set(keys.tolist())) == len(devices)
-    assert not set(keys.tolist()) & set(keys_of(hashes, boots + 1).tolist())
+    assert not set(keys.tolist()) & set(keys_of(devices, boots + 1).tolist())
+
+
+def test_a_device_cannot_work_out_a_boot_that_has_another_ones_key() -> None:
+    """As it could where a key was the mixed bits of a device's digest and a mixed boot: every step can be undone."""
+    (target,) = keys_of(["victim"], np.array([1], np.int64)).tolist()
+    for number in range(20):
+        name = f"mallory-{number}"
+        digest = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+        boot = (_unmixed(_unmixed(target) ^ digest) - 0x9E3779B97F4A7C15) % 2**64
+        if boot <= NATURAL_MAX:
+            assert keys_of([name], np.array([boot], np.int64)).tolist() != [target]
+
+
+def _unmixed(value: int) -> int:
+    """The inverse of the finaliser of splitmix64."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        found = value
+        for _ in range(3):
+            found = value ^ found >> shift
+        value = found * pow(factor, -1, 2**64) % 2**64
+    return value

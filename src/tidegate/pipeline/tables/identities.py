@@ -206,20 +206,15 @@ def _with(intervals: Sequence[tuple[int, int]], low: int, high: int) -> list[tup
     return sorted([*(one for one in intervals if one not in touched), merged])
 
 
-def device_hashes(devices: Sequence[str]) -> Keys:
-    """The same on every machine: snapshots are read by other nodes than wrote them."""
-    digests = b"".join(hashlib.blake2b(device.encode(), digest_size=8).digest() for device in devices)
+def keys_of(devices: Sequence[str], boots: Integers) -> Keys:
+    """The key of each (device, boot): the same on every machine, as snapshots are read by other nodes than wrote them.
+
+    A digest of both: where they are mixed in a way that can be undone, a device can choose a boot that has the key of
+    another one, and answer for it while the past is doubtful.
+    """
+    numbers = boots.astype("<i8").tobytes()
+    digests = b"".join(
+        hashlib.blake2b(numbers[at : at + 8] + device.encode(), digest_size=8).digest()
+        for at, device in zip(range(0, len(numbers), 8), devices, strict=True)
+    )
     return np.frombuffer(digests, "<u8").astype(np.uint64)
-
-
-def keys_of(hashes: Keys, boots: Integers) -> Keys:
-    """The key of each (device, boot)."""
-    with np.errstate(over="ignore"):
-        return _mixed(hashes ^ _mixed(boots.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
-
-
-def _mixed(values: Keys) -> Keys:
-    """A bijection that spreads every bit (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

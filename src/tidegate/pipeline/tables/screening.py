@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
-from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, device_hashes, keys_of
+from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, keys_of
 from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
 from tidegate.pipeline.tables.tables import LogTable
 from tidegate.pipeline.tables.writing import (
@@ -70,7 +70,7 @@ class Screen:
         stored = highest(self._readings, slice_, devices, self._since(day))
         highs = np.full(len(absent), -1, np.int64)
         if stored.num_rows:
-            keys = keys_of(device_hashes(stored["device"].to_pylist()), stored["boot"].to_numpy().astype(np.int64))
+            keys = keys_of(stored["device"].to_pylist(), stored["boot"].to_numpy().astype(np.int64))
             places = np.minimum(np.searchsorted(absent, keys), len(absent) - 1)
             is_asked = absent[places] == keys
             np.maximum.at(highs, places[is_asked], stored["seq"].to_numpy()[is_asked])

@@ -20,7 +20,7 @@ from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import identities_of
 
 _KEPT = 2
-_MAGIC = 0x54474B4E4F574E31  # TGKNOWN1
+_MAGIC = 0x54474B4E4F574E32  # TGKNOWN2
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
 _SUFFIX = ".known"
 _LEFTOVER_S = 3_600.0

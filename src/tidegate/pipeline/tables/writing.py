@@ -27,7 +27,7 @@ from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
 from tidegate.pipeline.tables.groups import GroupWriter
-from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.identities import Keys, Runs, keys_of
 from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
@@ -264,9 +264,15 @@ def identities_of(readings: pa.Table) -> Identities:
     codes = devices.indices.to_numpy()[rows]
     boots, sequences = (readings[name].take(pa.array(rows)).to_numpy().astype(np.int64) for name in ("boot", "seq"))
     slices = readings["slice"].to_numpy()[rows]
-    keys = keys_of(device_hashes(devices.dictionary.to_pylist())[codes], boots) if rows.size else np.empty(0, np.uint64)
-    order = np.lexsort((rows, sequences, boots, codes, keys))
-    return Identities(rows[order], keys[order], codes[order], boots[order], sequences[order], slices[order])
+    order = np.lexsort((rows, sequences, boots, codes))
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (np.diff(codes[order]) != 0) | (np.diff(boots[order]) != 0)
+    firsts = order[is_first]
+    keys = keys_of(devices.dictionary.take(pa.array(codes[firsts])).to_pylist(), boots[firsts])
+    keys = keys[np.cumsum(is_first) - 1]
+    by_key = np.argsort(keys, kind="stable")
+    order = order[by_key]
+    return Identities(rows[order], keys[by_key], codes[order], boots[order], sequences[order], slices[order])
 
 
 def write_by_date(settings: TaskSettings, table: str, rows: pa.Table) -> list[AddAction]:
