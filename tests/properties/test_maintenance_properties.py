@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidegate.pipeline.maintenance.keys import Bound, Group, ranges, value, within
 from tidegate.pipeline.maintenance.log import first_kept
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, next_merges
-from tidegate.pipeline.tables.statistics import statistics_of, together
+from tidegate.pipeline.tables.statistics import TEXT_MAX, statistics_of, together
 
 TODAY = date(2026, 11, 17)
 DAYS = [date(2026, 11, 15), date(2026, 11, 16), TODAY]
@@ -175,3 +175,20 @@ def test_a_log_is_never_cut_where_no_checkpoint_covers_it(
         assert start <= entries[-1]
         assert start <= young
         assert start <= max(aged, entries[max(0, length - entries_max)])
+
+
+_TEXTS = st.tuples(
+    st.text(st.sampled_from("ab\ud7ff\ue000\uffff\U0010ffff"), min_size=1, max_size=3),
+    st.integers(0, 100),
+    st.text(max_size=4),
+).map(lambda parts: parts[0] * parts[1] + parts[2])
+
+
+@given(st.lists(_TEXTS, min_size=1, max_size=5))
+def test_long_texts_are_cut_off_in_statistics_and_no_row_falls_outside(texts: list[str]) -> None:
+    found = statistics_of(pa.table({"device": texts}))
+    low, high = found["minValues"]["device"], found["maxValues"]["device"]
+    for text in texts:
+        assert low.encode() <= text.encode() <= high.encode()
+    assert len(low) <= TEXT_MAX
+    assert len(high) <= TEXT_MAX or set(high[:TEXT_MAX]) == {"\U0010ffff"}

@@ -19,8 +19,10 @@ from tidegate.pipeline.maintenance import log, merging
 from tidegate.pipeline.maintenance.care import Care
 from tidegate.pipeline.maintenance.keys import KEYS
 from tidegate.pipeline.maintenance.pacing import Pace, Stopped
+from tidegate.pipeline.maintenance.planning import DataFile
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
 from tidegate.pipeline.maintenance.table import EPOCH, MaintainedTable
+from tidegate.pipeline.tables import groups
 from tidegate.pipeline.tables.tables import LogTable, Step
 from tidegate.pipeline.tables.writing import TaskSettings, write_by_date
 from tidegate.pipeline.transforms.means import partials
@@ -58,6 +60,40 @@ def test_a_reader_sees_the_same_rows_in_fewer_files(writer: Writer, directory: P
     assert len(active(directory)) == 1
     writer.write()
     assert len(stored(directory)) == len(before) + 5 * SLICES
+
+
+def test_rows_that_are_large_only_in_memory_are_counted_as_such(directory: Path) -> None:
+    writer = Writer(directory)
+    large = pa.array(["x" * 60_000] * 500)
+    rows = readings(0, 0, 500)
+    rows = rows.set_column(rows.schema.get_field_index("extra"), rows.schema.field("extra"), large)
+    (add,) = write_by_date(writer.settings, "readings", rows)
+    key = ("slice", "device", "boot", "seq")
+    (file,) = open_sources_of(directory, add.path, key)
+    assert add.size < 100_000
+    assert file.footprint > large.nbytes
+    assert max(group.memory for group in file.groups) <= groups.GROUP_BYTES
+    schema = rows.schema
+    adds = merging.merge(
+        directory / "readings",
+        [file],
+        schema=schema,
+        key=key,
+        memory=10_000_000,
+        rows_per_file=(10_000, 20_000),
+        fsync=False,
+        rest=lambda: None,
+    )
+    (merged,) = open_sources_of(directory, adds[0].path, key)
+    assert merged.is_sorted
+    assert sum(group.memory for group in merged.groups) > large.nbytes
+    assert merged.footprint <= groups.GROUP_BYTES
+    assert merged.reader.read().num_rows == 500
+
+
+def open_sources_of(directory: Path, path: str, key: tuple[str, ...]) -> list[merging.Source]:
+    size = (directory / "readings" / path).stat().st_size
+    return merging.open_sources(directory / "readings", [DataFile(path, TODAY, size, 500, 0, 0, 0.0)], key, 1)
 
 
 def test_positions_and_epochs_survive(writer: Writer, directory: Path) -> None:

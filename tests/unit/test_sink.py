@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tidegate.model.errors import FencedError, SequenceGapError, TidegateError
+from tidegate.pipeline.maintenance.log import clean, listing
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskResult, TaskSettings, write_files
@@ -216,6 +218,21 @@ def test_a_new_slice_is_loaded_while_the_tasks_run(bench: Bench, monkeypatch: py
     assert bench.sequences() == [1, 2, 3]
 
 
+def test_a_driver_that_waited_for_its_first_batch_while_the_log_was_cleaned(bench: Bench) -> None:
+    waiting = bench.sink
+    bench.restart(1)
+    for after in range(4):
+        bench.write(1, after, [reading(after)])
+    for name in ("readings", "means", "rejected"):
+        table = DeltaTable(str(bench.directory / name))
+        table.create_checkpoint()
+        log = listing(bench.directory / name / "_delta_log")
+        clean(log, time.time() + 3_600, 0.0, 1, lambda: None)
+    bench.sink = waiting
+    bench.write(0, 0, [reading(1)])
+    assert bench.table("readings").num_rows == 5
+
+
 # -- another payload under a used identity, and readings from before all memory
 
 
@@ -256,6 +273,20 @@ def taken(seq: int, days_ago: float, boot: int = 1) -> bytes:
     return json.dumps({"boot": boot, "seq": seq, "time": NOW_S - days_ago * DAY_S, "value": 1.5}).encode()
 
 
+def test_a_brokers_clock_that_is_far_ahead_hides_nothing_that_is_stored(bench: Bench) -> None:
+    now_s = time.time()
+    bench.arrived_s = now_s
+    bench.write(0, 0, [b'{"boot":1,"seq":1,"value":7}'])
+    bench.arrived_s = now_s + 60 * DAY_S
+    bench.write(0, 1, [b'{"boot":1,"seq":1,"value":7}'])
+    bench.restart(2)  # from here on the past is doubtful, as nothing was written down
+    bench.write(0, 2, [b'{"boot":1,"seq":2,"value":7}'])
+    bench.restart(3)
+    bench.arrived_s = now_s + 120 * DAY_S
+    bench.write(0, 3, [b'{"boot":1,"seq":1,"value":7}', b'{"boot":1,"seq":2,"value":7}'])
+    assert bench.sequences() == [1, 2]
+
+
 def test_what_is_older_than_the_horizon_is_rejected(bench: Bench) -> None:
     bench.arrived_s = NOW_S
     bench.write(0, 0, [taken(1, 0), taken(2, 29)])
@@ -278,6 +309,22 @@ def test_a_clock_that_was_never_set_is_not_too_old(bench: Bench) -> None:
     bench.arrived_s = NOW_S
     bench.write(0, 0, [b'{"boot":1,"seq":1,"time":12,"value":7}', b'{"boot":2,"seq":1,"time":946684800,"value":7}'])
     assert bench.sequences() == [1, 1]
+
+
+def test_looking_two_readings_up_takes_no_memory_for_all_that_lie_between_them(bench: Bench) -> None:
+    large = b'{"boot":1,"seq":%d,"value":1,"said":"' + b"x" * 60_000 + b'"}'
+    for after in (0, 1000, 2000):
+        bench.write(0, after, [large % seq for seq in range(after, after + 1000)])  # 180 MB, in files of 14 kB each
+    result = bench.task(0, 3000, [large % 0, b'{"boot":1,"seq":2999,"value":2}'])
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        bench.sink.commit_results([result])
+    finally:
+        pa.set_memory_pool(before)
+    bench.sink.settle()
+    assert (result.repeats, bench.table("rejected").num_rows) == (1, 1)
+    assert counted.max_memory() < 100_000_000
 
 
 # -- snapshots
@@ -441,6 +488,19 @@ def test_a_repeat_among_held_results_is_stored_once(bench: Bench) -> None:
     assert Tables(bench.directory).readings.position(0).offset == 4
 
 
+@pytest.mark.parametrize("step_s", [-86_400.0, 86_400.0])
+def test_a_drivers_clock_that_was_set_stops_no_commit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    bench.write(0, 0, [reading(1)])
+    now_s = time.time
+    monkeypatch.setattr("time.time", lambda: now_s() + step_s)
+    bench.write(0, 1, [reading(2)])
+    bench.restart(2)
+    bench.write(0, 2, [reading(3), reading(1)])
+    assert bench.sequences() == [1, 2, 3]
+
+
 # -- the message before the first one
 
 
@@ -496,6 +556,15 @@ def test_topic_and_unknown_fields_are_stored(bench: Bench) -> None:
     assert [row["topic"] for row in rows] == ["telemetry/device-0"] * 2
     assert json.loads(rows[0]["extra"]) == {"unit": "K", "nested": {"a": [1]}}
     assert rows[1]["extra"] is None
+
+
+def test_what_a_device_writes_into_unknown_fields_does_not_fill_the_tables_log(bench: Bench) -> None:
+    large = b'{"boot":1,"seq":%d,"value":1,"said":"' + b"x" * 60_000 + b'"}'
+    bench.write(0, 0, [large % 1, reading(2)])
+    bench.write(0, 2, [large % 1, large % 3])
+    assert bench.sequences() == [1, 2, 3]
+    for path in (bench.directory / "readings" / "_delta_log").glob("*.json"):
+        assert path.stat().st_size < 8_000
 
 
 def test_a_batch_around_midnight_goes_to_two_dates(bench: Bench) -> None:

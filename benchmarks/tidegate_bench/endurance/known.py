@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tidegate.pipeline.tables.identities import KnownIdentities, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.identities import KnownIdentities, Runs, keys_of
 from tidegate.pipeline.tables.snapshots import save_known
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver, names
@@ -51,7 +51,7 @@ def _memory(directory: Path, progress: Progress) -> float:
     for slice_, seen in enumerate(known):
         for start in range(0, each, 25_000):
             devices = names(25_000, start, [slice_])[slice_]
-            keys = np.sort(keys_of(device_hashes(devices), np.ones(len(devices), np.int64)))
+            keys = np.sort(keys_of(devices, np.ones(len(devices), np.int64)))
             seen.add(Runs.of(keys, np.full(len(keys), 7, np.int64)), DAY)
         progress.update(f"slice {slice_ + 1} of {SLICES}")
         del devices, keys

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.pipeline.tables.identities import KnownIdentities, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.identities import KnownIdentities, Runs, keys_of
 from tidegate.pipeline.tables.snapshots import save_known
 from tidegate.pipeline.tables.tables import Step, Tables
 from tidegate.pipeline.tables.writing import EPOCH, write_file
@@ -88,11 +88,7 @@ def _fill(directory: Path, progress: Progress) -> int:
             tables.readings.commit(adds, step)
             tables.means.commit([], step)
     for slice_ in range(SLICES):
-        keys = np.sort(
-            keys_of(
-                device_hashes(names(DEVICES_PER_SLICE, slices=[slice_])[slice_]), np.ones(DEVICES_PER_SLICE, np.int64)
-            )
-        )
+        keys = np.sort(keys_of(names(DEVICES_PER_SLICE, slices=[slice_])[slice_], np.ones(DEVICES_PER_SLICE, np.int64)))
         known = KnownIdentities()
         known.add(Runs.of(keys, np.full(len(keys), 1_000_000, np.int64)), (today - EPOCH).days)
         save_known(tables, slice_, DATES * per_date, known, 0, fsync=False)

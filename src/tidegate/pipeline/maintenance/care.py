@@ -18,6 +18,7 @@ from tidegate.pipeline.maintenance.pacing import Pace
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
+from tidegate.pipeline.tables.file_clock import file_clock_s
 
 MIB = 1 << 20
 RESERVE_BYTES = 512 * MIB  # of the disk: what the brokers keep back as well
@@ -81,7 +82,7 @@ class Care:
         settings, found = self.settings, log.listing(self.table.log)
         shutil.rmtree(self.table.path / log.STAGE, ignore_errors=True)
         log.write_checkpoints(found, lambda: self.table.refresh().create_checkpoint(), self.pace.rest)
-        now_s = log.file_clock_s(self.table.path)
+        now_s = file_clock_s(self.table.path)
         found = log.listing(self.table.log)
         self.done.log_entries_removed += log.clean(
             found, now_s, settings.log_retention_s, settings.log_entries_max, self.pace.rest

@@ -8,7 +8,6 @@ there entry by entry.
 
 import os
 import shutil
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -162,13 +161,3 @@ def remove_leftovers(log: LogListing, now_s: float) -> int:
         except FileNotFoundError:
             continue
     return removed
-
-
-def file_clock_s(directory: Path) -> float:
-    """The time by the clock that stamps files there, which is not that of this process when somebody set that one."""
-    probe = directory / f"_clock-{os.getpid()}-{time.monotonic_ns()}"
-    probe.touch()
-    try:
-        return probe.stat().st_mtime
-    finally:
-        probe.unlink(missing_ok=True)

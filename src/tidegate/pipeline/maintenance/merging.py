@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction
 from tidegate.model.errors import TidegateError
 from tidegate.pipeline.maintenance.keys import NULL, Bound, Group, ranges, value, within
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, rows_per_file
+from tidegate.pipeline.tables.groups import GroupWriter, group_bytes
 from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together
 from tidegate.pipeline.tables.tables import DATE
 
@@ -158,11 +159,11 @@ def _source(directory: Path, file: DataFile, key: Sequence[str], number: int) ->
     places = {footer.schema.column(place).path: place for place in range(len(footer.schema))}
     order = [pq.SortingColumn(places[name]) for name in key]
     groups, is_sorted = [], True
-    for index in range(footer.num_row_groups):
+    for index, size in enumerate(group_bytes(footer)):
         group = footer.row_group(index)
         is_sorted &= list(group.sorting_columns)[: len(key)] == order
         low, high = _bounds(group, [places[name] for name in key])
-        groups.append(Group(number, index, low, high, max(group.total_byte_size, group.num_rows * width)))
+        groups.append(Group(number, index, low, high, max(size, group.num_rows * width)))
     return Source(file, directory / file.path, footer, tuple(groups), is_sorted)
 
 
@@ -194,6 +195,7 @@ class _Output:
         self._slice: int | None = None  # of the last row that is in the file
         self._name = ""
         self._writer: pq.ParquetWriter | None = None
+        self._groups: GroupWriter
         self._written: list[Statistics] = []
         self._adds: list[AddAction] = []
         self._made: list[Path] = []
@@ -223,7 +225,8 @@ class _Output:
             group, self._pending = self._pending.slice(0, GROUP_ROWS), self._pending.slice(GROUP_ROWS)
             if self._writer is None:
                 self._writer = self._open()
-            self._writer.write_table(group, row_group_size=GROUP_ROWS)
+                self._groups = GroupWriter(self._writer)
+            self._groups.write(group)
             self._written.append(statistics_of(group))
 
     def _open(self) -> pq.ParquetWriter:
@@ -238,6 +241,7 @@ class _Output:
         self._write_groups(all_of_it=True)
         if self._writer is None:
             return
+        self._groups.finish()
         self._writer.close()
         self._writer = None
         path = self._directory / self._name

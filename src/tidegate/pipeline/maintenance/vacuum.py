@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from pathlib import Path
 
-from tidegate.pipeline.maintenance.log import file_clock_s
 from tidegate.pipeline.maintenance.table import MaintainedTable
+from tidegate.pipeline.tables.file_clock import file_clock_s
 from tidegate.pipeline.tables.tables import DATE
 
 _UNLINKS_PER_STEP = 500

@@ -14,7 +14,7 @@ Where a snapshot was lost, absence proves nothing: until the horizon has passed,
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ COLUMNS = 7
 ENTRY_BYTES = COLUMNS * 8
 ALL = 2**62  # a floor above every sequence
 
+_PART_ENTRIES = 1 << 18
 _EMPTY: Integers = np.empty((COLUMNS, 0), np.int64)
 
 
@@ -109,12 +110,21 @@ class KnownIdentities:
 
     def merged(self, day_min: int) -> Integers:
         """All entries that were touched on or after a day, sorted by key: the base of the next snapshot."""
-        kept = self._base
-        if self.recent_entries:
-            replaced = np.isin(_keys(self._base), _keys(self._recent), assume_unique=True)
-            together = np.concatenate((self._base[:, ~replaced], self._recent), axis=1)
-            kept = together[:, np.argsort(_keys(together), kind="stable")]
-        return np.ascontiguousarray(kept[:, kept[DAY] >= day_min])
+        return np.concatenate(list(self.parts(day_min)), axis=1)
+
+    def parts(self, day_min: int) -> Iterator[Integers]:
+        """The same bit by bit: the base may be larger than memory."""
+        recent, taken = self._recent, 0
+        for start in range(0, max(1, self._base.shape[1]), _PART_ENTRIES):
+            part = self._base[:, start : start + _PART_ENTRIES]
+            following = self._base[KEY, start + _PART_ENTRIES : start + _PART_ENTRIES + 1].view(np.uint64)
+            until = int(np.searchsorted(_keys(recent), following[0])) if following.size else recent.shape[1]
+            if until > taken:
+                new, taken = recent[:, taken:until], until
+                replaced = np.isin(_keys(part), _keys(new), assume_unique=True)
+                together = np.concatenate((part[:, ~replaced], new), axis=1)
+                part = together[:, np.argsort(_keys(together), kind="stable")]
+            yield np.ascontiguousarray(part[:, part[DAY] >= day_min])
 
     def rebase(self, base: Integers) -> None:
         """``base`` is what ``merged`` gave, now in a file: nothing of it has to stay in memory."""
@@ -206,20 +216,15 @@ def _with(intervals: Sequence[tuple[int, int]], low: int, high: int) -> list[tup
     return sorted([*(one for one in intervals if one not in touched), merged])
 
 
-def device_hashes(devices: Sequence[str]) -> Keys:
-    """The same on every machine: snapshots are read by other nodes than wrote them."""
-    digests = b"".join(hashlib.blake2b(device.encode(), digest_size=8).digest() for device in devices)
+def keys_of(devices: Sequence[str], boots: Integers) -> Keys:
+    """The key of each (device, boot): the same on every machine, as snapshots are read by other nodes than wrote them.
+
+    A digest of both: where they are mixed in a way that can be undone, a device can choose a boot that has the key of
+    another one, and answer for it while the past is doubtful.
+    """
+    numbers = boots.astype("<i8").tobytes()
+    digests = b"".join(
+        hashlib.blake2b(numbers[at : at + 8] + device.encode(), digest_size=8).digest()
+        for at, device in zip(range(0, len(numbers), 8), devices, strict=True)
+    )
     return np.frombuffer(digests, "<u8").astype(np.uint64)
-
-
-def keys_of(hashes: Keys, boots: Integers) -> Keys:
-    """The key of each (device, boot)."""
-    with np.errstate(over="ignore"):
-        return _mixed(hashes ^ _mixed(boots.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
-
-
-def _mixed(values: Keys) -> Keys:
-    """A bijection that spreads every bit (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

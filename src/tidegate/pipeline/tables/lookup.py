@@ -4,6 +4,7 @@ Statistics skip what cannot hold them: files by date, slice, device, boot and se
 maintenance has sorted, groups of rows.
 """
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from tidegate.pipeline.tables.tables import DATE, LogTable
 from tidegate.pipeline.transforms.parsing import READINGS
 
 IDENTITY = ["device", "boot", "seq"]
 _IDENTITY = pa.schema([READINGS.field(name) for name in IDENTITY])
+_FILE = "__filename"
+# A reading may have 64 KiB of unknown fields, which compress to nothing.
+_WIDE_ROWS = 1024
+_FOLDED_ROWS = 1 << 20
 
 
 def matching(table: LogTable, slice_: int, wanted: pa.Table, since: date, uncommitted: list[Path]) -> pa.Table:
@@ -27,10 +33,16 @@ def matching(table: LogTable, slice_: int, wanted: pa.Table, since: date, uncomm
         fitting &= (pc.field(name) >= ranges[name]["min"]) & (pc.field(name) <= ranges[name]["max"])
     fitting &= pc.field("device").isin(pc.unique(wanted["device"]))
     paths = [*_paths(table, slice_, ranges, since), *map(str, uncommitted)]
-    if not paths:
-        return READINGS.empty_table()
-    found = _dataset(paths).to_table(filter=fitting)
-    return found.join(wanted.select(IDENTITY).combine_chunks(), IDENTITY, join_type="inner").select(READINGS.names)
+    asked = wanted.select(IDENTITY).combine_chunks()
+    holders = [_in(asked, rows)[_FILE] for rows in _streamed(paths, [*IDENTITY, _FILE], fitting)]
+    paths = sorted({path for holder in holders for path in holder.unique().to_pylist()})
+    found = [_in(asked, rows) for path in paths for rows in _whole(path, fitting)]
+    return pa.concat_tables(found).cast(READINGS) if found else READINGS.empty_table()
+
+
+def _in(asked: pa.Table, rows: pa.Table) -> pa.Table:
+    """Those that have one of the asked identities."""
+    return rows.join(asked, IDENTITY, join_type="inner").select(rows.column_names)
 
 
 def boxed(
@@ -54,12 +66,39 @@ def highest(table: LogTable, slice_: int, devices: pa.Array, since: date) -> pa.
     if not paths:
         return _IDENTITY.empty_table()
     fitting = (pc.field("slice") == slice_) & pc.field("device").isin(devices) & pc.field("identified")
-    found = _dataset(paths).to_table(columns=IDENTITY, filter=fitting)
-    return found.group_by(["device", "boot"]).aggregate([("seq", "max")]).rename_columns({"seq_max": "seq"})
+    found = _IDENTITY.empty_table()
+    for rows in _streamed(paths, IDENTITY, fitting):
+        found = pa.concat_tables([found, rows.cast(_IDENTITY)])
+        if found.num_rows > _FOLDED_ROWS:
+            found = _highest(found)
+    return _highest(found)
+
+
+def _highest(rows: pa.Table) -> pa.Table:
+    highs = rows.group_by(["device", "boot"]).aggregate([("seq", "max")]).rename_columns({"seq_max": "seq"})
+    return highs.select(IDENTITY).cast(_IDENTITY)
 
 
 def _dataset(paths: list[str]) -> ds.Dataset:
     return ds.dataset(paths, schema=READINGS, format="parquet", partitioning=None)
+
+
+def _streamed(paths: list[str], columns: list[str], fitting: pc.Expression) -> Iterator[pa.Table]:
+    """The fitting rows bit by bit: a device may have stored more than fits into memory, and ask for one of them."""
+    if paths:
+        batches = _dataset(paths).scanner(columns, fitting, batch_readahead=2, fragment_readahead=2).to_batches()
+        yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+
+def _whole(path: str, fitting: pc.Expression) -> Iterator[pa.Table]:
+    """A file's fitting rows with all columns. A scanner would have whole groups in memory, and several at once."""
+    (fragment,) = _dataset([path]).get_fragments()
+    groups = [group.id for group in fragment.subset(fitting).row_groups]
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_WIDE_ROWS, groups, use_threads=False):
+            rows = pa.Table.from_batches([batch]).filter(fitting)
+            if rows.num_rows:
+                yield rows
 
 
 def _paths(table: LogTable, slice_: int, ranges: dict[str, Any], since: date) -> list[str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
-from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, device_hashes, keys_of
+from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, keys_of
 from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
 from tidegate.pipeline.tables.tables import LogTable
 from tidegate.pipeline.tables.writing import (
@@ -24,6 +24,7 @@ from tidegate.pipeline.tables.writing import (
     TaskSettings,
     count_rejects,
     identities_of,
+    today,
     write_by_date,
     write_results,
 )
@@ -43,7 +44,7 @@ class Screen:
         rows: pa.Table | None = None
         for slice_, runs in result.runs.items():
             keys, day = np.unique(runs.keys), _day(result, slice_)
-            absent = known[slice_].absent(keys, day)
+            absent = known[slice_].absent(keys, min(day, today()))
             if absent.size:
                 rows = self._rows(result) if rows is None else rows
                 known[slice_].learn(absent, self._highest(slice_, absent, rows, day), day)
@@ -58,8 +59,8 @@ class Screen:
         return pa.concat_tables([file.read(use_threads=False) for file in files]).combine_chunks()
 
     def _since(self, day: int) -> date:
-        """The first date that can hold what the horizon covers."""
-        return EPOCH + timedelta(days=day - self._settings.horizon_days - 1)
+        """The first date that can hold what the horizon covers, by the clock that is behind: one may have stepped."""
+        return EPOCH + timedelta(days=min(day, today()) - self._settings.horizon_days - 1)
 
     def _highest(self, slice_: int, absent: Keys, rows: pa.Table, day: int) -> np.ndarray:
         """Ask the table how far each of those was of which memory knows nothing though it should; -1: it has none."""
@@ -69,7 +70,7 @@ class Screen:
         stored = highest(self._readings, slice_, devices, self._since(day))
         highs = np.full(len(absent), -1, np.int64)
         if stored.num_rows:
-            keys = keys_of(device_hashes(stored["device"].to_pylist()), stored["boot"].to_numpy().astype(np.int64))
+            keys = keys_of(stored["device"].to_pylist(), stored["boot"].to_numpy().astype(np.int64))
             places = np.minimum(np.searchsorted(absent, keys), len(absent) - 1)
             is_asked = absent[places] == keys
             np.maximum.at(highs, places[is_asked], stored["seq"].to_numpy()[is_asked])

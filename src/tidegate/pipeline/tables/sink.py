@@ -27,7 +27,15 @@ from tidegate.pipeline.tables.identities import KnownIdentities
 from tidegate.pipeline.tables.screening import Screen
 from tidegate.pipeline.tables.snapshots import load_known, save_known
 from tidegate.pipeline.tables.tables import Mark, Step, Tables
-from tidegate.pipeline.tables.writing import DAY_US, SliceWork, TaskResult, TaskSettings, write_by_date, write_files
+from tidegate.pipeline.tables.writing import (
+    DAY_US,
+    SliceWork,
+    TaskResult,
+    TaskSettings,
+    today,
+    write_by_date,
+    write_files,
+)
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import READINGS
 
@@ -177,8 +185,9 @@ class Sink:
         return self._load(slice_, work.step.after) if loaded is None else loaded
 
     def _load(self, slice_: int, offset: int) -> KnownIdentities:
+        self._tables.readings.refresh()  # a handle that waited long for its first batch cannot be asked any more
         mark = self._tables.readings.mark(slice_)
-        day = max(_today(), mark.stamp_us // DAY_US if mark else 0)
+        day = max(today(), mark.stamp_us // DAY_US if mark else 0)
         loaded = load_known(self._tables, slice_, offset, day, self._settings.horizon_days)
         if loaded.problem is not None:
             self._unwritten.add(slice_)
@@ -252,7 +261,7 @@ class Sink:
             slice_ = min(due, key=self._snapshot_due.__getitem__)
             mark = self._marks[slice_]
             # Two clocks have to agree that an entry is past the horizon: one of them may have stepped.
-            day = min(_today(), mark.stamp_us // DAY_US if mark else 0)
+            day = min(today(), mark.stamp_us // DAY_US if mark else 0)
             save_known(
                 self._tables,
                 slice_,
@@ -271,7 +280,3 @@ class Sink:
 def _uptime_s() -> float:
     """The one clock that nobody sets, and that goes on while a process or the whole machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _today() -> int:
-    return int(time.time() * 1e6) // DAY_US

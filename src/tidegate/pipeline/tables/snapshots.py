@@ -10,7 +10,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import identities_of
 
 _KEPT = 2
-_MAGIC = 0x54474B4E4F574E31  # TGKNOWN1
+_MAGIC = 0x54474B4E4F574E32  # TGKNOWN2
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
 _SUFFIX = ".known"
 _LEFTOVER_S = 3_600.0
@@ -51,7 +51,7 @@ def save_known(tables: Tables, slice_: int, offset: int, known: KnownIdentities,
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{offset:020d}{_SUFFIX}"
     partial = path.with_suffix(f".{os.getpid()}")
-    _write(partial, known.merged(day_min), known.doubted_until_day, fsync=fsync)
+    _write(partial, known, day_min, fsync=fsync)
     partial.replace(path)
     known.rebase(_mapped(path))
     for old in sorted(directory.glob(f"*{_SUFFIX}"))[:-_KEPT]:
@@ -116,15 +116,31 @@ def _complete(known: KnownIdentities, behind: pa.Table, day: int) -> None:
             known.add(runs, day)
 
 
-def _write(path: Path, entries: Integers, doubted_until_day: int, *, fsync: bool) -> None:
-    content = entries.tobytes()
-    header = np.array((_MAGIC, entries.shape[1], doubted_until_day, zlib.crc32(content)), _HEADER)
-    with path.open("wb") as file:
+def _write(path: Path, known: KnownIdentities, day_min: int, *, fsync: bool) -> None:
+    """In two passes over all entries, so that memory never holds them: one counts, one writes."""
+    entries = sum(part.shape[1] for part in known.parts(day_min))
+    with path.open("w+b") as file:
+        at = 0
+        for part in known.parts(day_min):
+            for column in range(COLUMNS):
+                file.seek(_HEADER.itemsize + (column * entries + at) * part.itemsize)
+                file.write(part[column].tobytes())
+            at += part.shape[1]
+        file.seek(_HEADER.itemsize)
+        header = np.array((_MAGIC, entries, known.doubted_until_day, _checksum(file)), _HEADER)
+        file.seek(0)
         file.write(header.tobytes())
-        file.write(content)
         if fsync:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _checksum(file: BinaryIO) -> int:
+    """Of the rest of a file."""
+    found = 0
+    while part := file.read(1 << 20):
+        found = zlib.crc32(part, found)
+    return found
 
 
 def _read(path: Path) -> KnownIdentities:
@@ -136,9 +152,7 @@ def _read(path: Path) -> KnownIdentities:
         magic, entries, doubted_until_day, checksum = np.frombuffer(content, _HEADER)[0].tolist()
         if magic != _MAGIC or path.stat().st_size != _HEADER.itemsize + entries * ENTRY_BYTES:
             raise ValueError("its length is not what it says")
-        found = 0
-        while part := file.read(1 << 20):
-            found = zlib.crc32(part, found)
+        found = _checksum(file)
     if found != checksum:
         raise ValueError("its checksum is wrong")
     return KnownIdentities(_mapped(path), doubted_until_day)

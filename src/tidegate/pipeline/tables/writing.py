@@ -26,7 +26,8 @@ from deltalake.transaction import AddAction
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
-from tidegate.pipeline.tables.identities import Keys, Runs, device_hashes, keys_of
+from tidegate.pipeline.tables.groups import GroupWriter
+from tidegate.pipeline.tables.identities import Keys, Runs, keys_of
 from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
@@ -36,6 +37,11 @@ DAY_US = 86_400_000_000
 EPOCH = date(1970, 1, 1)
 # Clocks without a battery begin in 1970 or 2000. No device that runs today took a reading before 2015.
 CLOCK_SET_US = 1_420_070_400_000_000
+
+
+def today() -> int:
+    """The day by this process's clock."""
+    return int(time.time() * 1e6) // DAY_US
 
 
 @dataclass(frozen=True)
@@ -258,9 +264,15 @@ def identities_of(readings: pa.Table) -> Identities:
     codes = devices.indices.to_numpy()[rows]
     boots, sequences = (readings[name].take(pa.array(rows)).to_numpy().astype(np.int64) for name in ("boot", "seq"))
     slices = readings["slice"].to_numpy()[rows]
-    keys = keys_of(device_hashes(devices.dictionary.to_pylist())[codes], boots) if rows.size else np.empty(0, np.uint64)
-    order = np.lexsort((rows, sequences, boots, codes, keys))
-    return Identities(rows[order], keys[order], codes[order], boots[order], sequences[order], slices[order])
+    order = np.lexsort((rows, sequences, boots, codes))
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (np.diff(codes[order]) != 0) | (np.diff(boots[order]) != 0)
+    firsts = order[is_first]
+    keys = keys_of(devices.dictionary.take(pa.array(codes[firsts])).to_pylist(), boots[firsts])
+    keys = keys[np.cumsum(is_first) - 1]
+    by_key = np.argsort(keys, kind="stable")
+    order = order[by_key]
+    return Identities(rows[order], keys[by_key], codes[order], boots[order], sequences[order], slices[order])
 
 
 def write_by_date(settings: TaskSettings, table: str, rows: pa.Table) -> list[AddAction]:
@@ -279,7 +291,10 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     name = f"{DATE}={day}/part-{uuid.uuid4()}.parquet"
     path = settings.tables / table / name
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, path, compression="zstd", compression_level=1)
+    with pq.ParquetWriter(path, rows.schema, compression="zstd", compression_level=1) as writer:
+        groups = GroupWriter(writer)
+        groups.write(rows)
+        groups.finish()
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
