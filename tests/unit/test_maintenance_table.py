@@ -19,7 +19,7 @@ from tidegate.pipeline.maintenance import log, merging
 from tidegate.pipeline.maintenance.care import Care
 from tidegate.pipeline.maintenance.keys import KEYS
 from tidegate.pipeline.maintenance.pacing import Pace, Stopped
-from tidegate.pipeline.maintenance.planning import DataFile
+from tidegate.pipeline.maintenance.planning import DataFile, Limits
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
 from tidegate.pipeline.maintenance.table import EPOCH, MaintainedTable
 from tidegate.pipeline.tables import groups
@@ -69,26 +69,19 @@ def test_rows_that_are_large_only_in_memory_are_counted_as_such(directory: Path)
     rows = rows.set_column(rows.schema.get_field_index("extra"), rows.schema.field("extra"), large)
     (add,) = write_by_date(writer.settings, "readings", rows)
     key = ("slice", "device", "boot", "seq")
-    (file,) = open_sources_of(directory, add.path, key)
+    (source,) = open_sources_of(directory, add.path, key)
     assert add.size < 100_000
-    assert file.footprint > large.nbytes
-    assert max(group.memory for group in file.groups) <= groups.GROUP_BYTES
-    schema = rows.schema
-    adds = merging.merge(
-        directory / "readings",
-        [file],
-        schema=schema,
-        key=key,
-        memory=10_000_000,
-        rows_per_file=(10_000, 20_000),
-        fsync=False,
-        rest=lambda: None,
-    )
-    (merged,) = open_sources_of(directory, adds[0].path, key)
+    assert source.footprint > large.nbytes
+    assert max(group.memory for group in source.groups) <= groups.GROUP_BYTES
+    limits = Limits(bytes_min=1 << 20, bytes_max=1 << 28, files_min=2)
+    how = merging.Merging(directory / "readings", rows.schema, key, 10_000_000, limits, False, lambda: None)
+    assert merging._whole(how, [source.file]) is None, "it does not fit, whatever its size on the disk says"
+    _, (merged_add,) = merging.merge(how, [source.file])
+    (merged,) = open_sources_of(directory, merged_add.path, key)
     assert merged.is_sorted
     assert sum(group.memory for group in merged.groups) > large.nbytes
     assert merged.footprint <= groups.GROUP_BYTES
-    assert merged.reader.read().num_rows == 500
+    assert sum(merged.read(group).num_rows for group in merged.groups) == 500
 
 
 def open_sources_of(directory: Path, path: str, key: tuple[str, ...]) -> list[merging.Source]:

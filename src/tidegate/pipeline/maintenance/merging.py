@@ -47,12 +47,12 @@ def merge(how: Merging, files: Sequence[DataFile]) -> tuple[list[DataFile], list
 
     All of them, where they fit into memory. On any error nothing stays behind.
     """
-    fits = sum(_estimate(file, how.schema) for file in files) <= how.memory
-    sources = [] if fits else open_sources(how.directory, files, how.key, how.memory)
-    merged = list(files) if fits else [source.file for source in sources]
+    whole = _whole(how, files)
+    sources = open_sources(how.directory, files, how.key, how.memory) if whole is None else []
+    merged = list(files) if whole is not None else [source.file for source in sources]
     output = _Output(how, merged)
     try:
-        for rows in _whole(how, files) if fits else _by_ranges(how, sources):
+        for rows in [whole] if whole is not None else _by_ranges(how, sources):
             output.add(rows.sort_by([(name, "ascending") for name in how.key]))
             how.rest()
         adds = output.finish()
@@ -72,11 +72,22 @@ def _width(field: pa.Field) -> int:
     return _STRING_BYTES if not pa.types.is_primitive(field.type) else max(1, field.type.bit_width // 8)
 
 
-def _whole(how: Merging, files: Sequence[DataFile]) -> Iterator[pa.Table]:
-    """All rows at once, from many small files: nothing is opened twice."""
-    yield pa.concat_tables(
-        [_as(pq.ParquetFile(how.directory / file.path).read(use_threads=False), how.schema) for file in files]
-    )
+def _whole(how: Merging, files: Sequence[DataFile]) -> pa.Table | None:
+    """All rows at once, from many small files: nothing is opened twice. None where they do not fit into memory.
+
+    What a device says in every reading takes next to nothing in a file, and all of its length in memory: it is counted.
+    """
+    if sum(_estimate(file, how.schema) for file in files) > how.memory:
+        return None
+    parts: list[pa.Table] = []
+    taken = 0
+    for file in files:
+        with pq.ParquetFile(how.directory / file.path) as reader:
+            taken += sum(group_bytes(reader.metadata))
+            if taken > how.memory:
+                return None
+            parts.append(_as(reader.read(use_threads=False), how.schema))
+    return pa.concat_tables(parts)
 
 
 def _by_ranges(how: Merging, sources: Sequence["Source"]) -> Iterator[pa.Table]:
