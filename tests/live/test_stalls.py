@@ -16,10 +16,10 @@ from tidegate.bus.documents import NODE_LEASES, PROGRESS
 from tidegate.controller.sensors import Sensors
 from tidegate_bench.rig.installation import Rig
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 SILENT = "has given no sign of life for"
 # The floor, five times a batch that the machine was slow with, and the adoption by the other.
-MOVED_S_MAX = 60.0
+MOVED_S_MAX = 130.0
 
 
 @pytest.mark.parametrize("kind", ["jvms", "planners", "workers"])

@@ -28,6 +28,9 @@ class NodeProcess(Part):
         """The Python processes below Spark: they read, parse and write."""
         return self._members("worker")
 
+    def planners(self) -> list[psutil.Process]:
+        return [p for p in self.family()[1:] if "pyspark.sql.streaming.python_streaming_source_runner" in _command(p)]
+
     def jvms(self) -> list[psutil.Process]:
         return self._members("JVM")
 
