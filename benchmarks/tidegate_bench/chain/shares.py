@@ -27,7 +27,7 @@ CpuSeconds = dict[str, float]
 
 def cpu_s(chain: Chain, load: int | None) -> CpuSeconds:
     """Processor time so far of every part, of this process, and of the machine as a whole."""
-    used: CpuSeconds = dict.fromkeys(("gateway", "brokers", "bus", *NODE_PARTS, "controller"), 0.0)
+    used: CpuSeconds = dict.fromkeys(("gateway", "brokers", "bus", *NODE_PARTS, "controller", "maintainer"), 0.0)
     pids = cast(EmbeddedBrokers, chain.brokers).pids()
     brokers = len(chain.installation.mqtt_addresses)
     used["brokers"] = sum(map(processes.cpu_s, pids[:brokers]))
