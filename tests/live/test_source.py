@@ -17,7 +17,7 @@ from tidegate.brokers.nats.fetch import fetch
 from tidegate.brokers.port import SliceRange
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import COMPLETENESS, GAPS, NODE_LEASES
-from tidegate.bus.installation import save_installation
+from tidegate.bus.installation import load_installation, save_installation
 from tidegate.bus.leases import Lease
 from tidegate.bus.wire import Wire
 from tidegate.cli.main import run
@@ -25,6 +25,8 @@ from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 from tidegate.model.installation import Installation
 from tidegate.model.ledger import CompletenessState, Hole
 from tidegate.model.positions import incarnation_of, position, sequence_of
+from tidegate.pipeline.retention import Retention
+from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sources import planner, slices
 from tidegate.pipeline.sources.planner import Offset
 from tidegate.pipeline.sources.slices import SliceReader
@@ -299,6 +301,20 @@ def test_a_fresh_bus_takes_its_epochs_above_those_of_the_tables(reader: SliceRea
     assert {name: at[0] for name, at in held.items()} == {"0": 701, "1": 901, "2": 701}
     with ControlBus(here) as bus:
         assert [hold.epoch for hold in bus.assignments.current().ownerships] == [701, 901, 701]
+
+
+def test_nothing_is_removed_from_a_log_that_is_not_the_one_that_was_read(reader: SliceReader) -> None:
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(60))
+    marks = {slice_: mark_of(reader, end, slice_) for slice_ in range(SLICES)}
+    committed(reader, end, dict.fromkeys(range(SLICES), 20), marks | {2: Mark(1_000_000, 5)})
+    keeping = Retention(load_installation(reader._state), NodeSettings(name="reader"), 0.0, fsync=False)
+    assert keeping.purge_if_due({0, 2}, now_s=1.0) is None
+    told = keeping.purge_if_due({0, 2}, now_s=3600.0)
+    keeping.close()
+    assert told is not None
+    assert ["Slice 2 no longer has the message that was read at 20" in sentence for sentence in told] == [True]
+    firsts = {slice_: span.first for slice_, span in reader.planner._log.spans([0, 1, 2]).items()}
+    assert firsts == {0: 20, 1: 1, 2: 1}
 
 
 def test_a_slice_whose_stream_does_not_answer_keeps_no_other_waiting(reader: SliceReader, wire: Wire) -> None:

@@ -208,7 +208,7 @@ class Node:
 
     def _purge(self) -> None:
         try:
-            told = self._retention.purge_if_due(self._board.committed_offsets(), time.monotonic())
+            told = self._retention.purge_if_due(self._board.slices(), time.monotonic())
             if told is not None:
                 self._board.alarm(RETENTION, " ".join(told) or None)
         except TidegateError as error:  # what is not removed today is removed another day

@@ -181,9 +181,10 @@ class ProgressBoard:
                 self._alarms[whose] = sentence
             self._fresh = self._fresh or before != sentence
 
-    def committed_offsets(self) -> dict[int, int]:
+    def slices(self) -> frozenset[int]:
+        """Those that this query has committed something of."""
         with self._lock:
-            return {slice_: known.committed for slice_, known in self._slices.items()}
+            return frozenset(self._slices)
 
     def progress(self, now_s: float) -> NodeProgress | None:
         with self._lock:

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from tidegate.brokers.opening import address_of_log, open_log
-from tidegate.brokers.port import SliceRange, Span
+from tidegate.brokers.port import Span
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import GAPS
@@ -16,9 +15,8 @@ from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, 
 from tidegate.model.gaps import Gaps
 from tidegate.model.positions import incarnation_of, position, sequence_of
 from tidegate.pipeline.sources.continuing import Verdict, judge
-from tidegate.pipeline.sources.rows import record_batch
+from tidegate.pipeline.sources.rows import mark_in_log
 from tidegate.pipeline.tables.tables import Mark, Tables
-from tidegate.pipeline.tables.writing import mark_at
 
 Offset = dict[str, list[int]]
 PROMISED_S_MAX = 0.3
@@ -97,15 +95,8 @@ class Planner:
         return verdict.start
 
     def _judge(self, slice_: int, place: int, expected: Mark | None) -> Verdict:
-        span, sequence = self._log.spans([slice_])[slice_], sequence_of(place)
-        found = None
-        if sequence and span.first <= sequence <= span.last:
-            try:
-                with closing(self._log.read([SliceRange(slice_, sequence - 1, sequence)])) as read:
-                    found = mark_at(record_batch(next(read), 0, place), 0)
-            except SequenceGapError:
-                pass  # it was deleted from the middle: not the message that was read
-            found = found or Mark(0, 0)
+        span = self._log.spans([slice_])[slice_]
+        found = mark_in_log(self._log, slice_, place, span)
         return judge(slice_, place, expected, span, found, node=self._node, now_s=time.time())
 
     def is_proven(self, slice_: int, after: int) -> bool:

@@ -1,11 +1,16 @@
 """Rows of the brokers' log as Arrow batches with the source's schema."""
 
+from contextlib import closing
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.brokers.port import Rows
-from tidegate.model.positions import incarnation_of, position
+from tidegate.brokers.port import Rows, SlicedLog, SliceRange, Span
+from tidegate.model.errors import SequenceGapError
+from tidegate.model.positions import incarnation_of, position, sequence_of
+from tidegate.pipeline.tables.tables import Mark
+from tidegate.pipeline.tables.writing import mark_at
 
 _STAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
@@ -35,3 +40,15 @@ def record_batch(rows: Rows, epoch: int, after: int) -> pa.RecordBatch:
         rows.payloads,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def mark_in_log(log: SlicedLog, slice_: int, place: int, span: Span) -> Mark | None:
+    """The message that a slice's log has at this place; None where it has none there, given what it holds."""
+    sequence = sequence_of(place)
+    if not sequence or not span.first <= sequence <= span.last:
+        return None
+    try:
+        with closing(log.read([SliceRange(slice_, sequence - 1, sequence)])) as read:
+            return mark_at(record_batch(next(read), 0, place), 0)
+    except SequenceGapError:
+        return Mark(0, 0)  # it was deleted from the middle: not the message that was read
