@@ -82,7 +82,7 @@ def test_a_killed_server_comes_back_is_named_and_readings_flow(site: Site, name:
     site.readings_arrive(f"after-{name}")
     site.watch_until(lambda: "The alarm is over." in site.said, 60)
     told = [line for line in site.said if line.startswith("ALARM: ")]
-    assert any(f"The server {name} has ended, and it is started again: " in line for line in told)
+    assert any(f"The server {name} has ended, and it is started again: SIGKILL ended it" in line for line in told)
     assert any("1 time(s) so far" in line for line in told)
     assert not any("2 time(s)" in line for line in told), "once is enough"
 

@@ -102,7 +102,10 @@ class Server:
         return ""
 
     def last_words(self) -> str:
-        """What its log says last of an error, else just last."""
+        """Which signal ended it; else what its log says last of an error, else just last."""
+        status = self._process.poll() if self._process is not None else None
+        if status is not None and status < 0:
+            return f"{signal.Signals(-status).name} ended it (log: {self._log})."
         if not self._log.exists():
             return f"it left no log in {self._log}."
         with self._log.open("rb") as file:
@@ -138,4 +141,3 @@ class Server:
     def _reap(self) -> None:
         if self._process is not None:
             self._process.wait()
-            self._process = None
