@@ -56,6 +56,7 @@ def opened(browser: webdriver.Chrome, served: Served, width: int = 1280, scheme:
 
 def opened_tab(browser: webdriver.Chrome, served: Served, name: str, parts: tuple[str, ...], width: int = 1280) -> None:
     """The tab, once it shows these words: some that no other tab has, and the last that it draws."""
+    browser.get("about:blank")  # a page whose server has ended goes on complaining
     complaints(browser)
     opened(browser, served, width)
     browser.find_element(By.XPATH, f"//*[@role='tab'][.='{name}']").click()

@@ -63,6 +63,10 @@ def test_every_tab_fits_its_screen(browser: webdriver.Chrome, protected: Served,
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert wide <= shown, name
+        sides = browser.execute_script(
+            "const style = getComputedStyle(arguments[0]); return [style.paddingLeft, style.paddingRight]", tab
+        )
+        assert width > 760 or sides[0] == sides[1], "the word stands in the middle of what is shaded"
     assert complaints(browser) == []
 
 

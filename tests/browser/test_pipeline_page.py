@@ -42,6 +42,12 @@ def test_it_shows_batches_rates_slices_and_tables(browser: webdriver.Chrome, bus
         f"return [...document.querySelectorAll('{CELLS} div')].filter(one => one.scrollWidth > one.clientWidth).length"
     )
     assert cut == 0, "every word of a cell is to be seen"
+    names_px: list[float] = browser.execute_script(
+        "const names = [...document.querySelectorAll('.devices td:first-child')].map(one => one.firstChild);"
+        "const range = document.createRange();"
+        "return names.map(one => { range.selectNodeContents(one); return range.getBoundingClientRect().height })"
+    )
+    assert max(names_px) < 30, "no device's name is broken"
     assert complaints(browser) == []
 
 
