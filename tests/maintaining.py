@@ -71,6 +71,14 @@ def care(directory: Path, **changed: Any) -> Care:
     return Care(MaintainedTable(directory, "readings"), settings, Pace(1.0))
 
 
+def compacted(directory: Path, **changed: Any) -> int:
+    """Merges while there is anything to merge, and says how many files that were."""
+    hands = care(directory, **changed)
+    while hands.compact():
+        pass
+    return hands.done.files_merged
+
+
 def stored(directory: Path, table: str = "readings") -> list[dict[str, Any]]:
     """Every row that any Delta reader sees, in one order."""
     rows = DeltaTable(str(directory / table)).to_pyarrow_table()

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 from browsing import Served, complaints, opened, text, until
@@ -15,10 +15,8 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture(scope="module")
-def protected() -> Iterator[Served]:
-    served = Served("protected", "60")
-    yield served
-    served.stop()
+def protected(serve: Callable[..., Served]) -> Served:
+    return serve("protected", "60")
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:
@@ -65,6 +63,10 @@ def test_every_tab_fits_its_screen(browser: webdriver.Chrome, protected: Served,
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert wide <= shown, name
+        sides = browser.execute_script(
+            "const style = getComputedStyle(arguments[0]); return [style.paddingLeft, style.paddingRight]", tab
+        )
+        assert width > 760 or sides[0] == sides[1], "the word stands in the middle of what is shaded"
     assert complaints(browser) == []
 
 
@@ -110,9 +112,7 @@ def test_freezing_asks_first_and_release_does_not(browser: webdriver.Chrome, pro
 def test_colours_follow_the_system(browser: webdriver.Chrome, protected: Served) -> None:
     papers = []
     for scheme in ("light", "dark"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        opened(browser, protected)
+        opened(browser, protected, scheme=scheme)
         papers.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert papers == ["rgb(255, 255, 255)", "rgb(16, 23, 31)"]
 
@@ -123,8 +123,8 @@ def test_a_wrong_token_gets_the_sentence(browser: webdriver.Chrome, protected: S
     complaints(browser)
 
 
-def test_the_page_says_when_its_values_are_old(browser: webdriver.Chrome) -> None:
-    served = Served("calm", "40", "still")
+def test_the_page_says_when_its_values_are_old(browser: webdriver.Chrome, serve: Callable[..., Served]) -> None:
+    served = serve("calm", "40", "still")
     opened(browser, served)
     until(browser, lambda: "s old values: the controller does not answer" in text(browser, "#stale:not([hidden])"))
     served.stop()

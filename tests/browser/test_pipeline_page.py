@@ -1,45 +1,27 @@
 """The tab about the pipeline in a real browser: one that is busy, one that is new, and one where much is broken."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from browsing import Served, complaints, opened, until
+from browsing import Served, complaints, labels_beyond, opened_tab, shown, until
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 pytestmark = pytest.mark.live
 
+TAB = "Pipeline", ("Batches and rates", "Raw values", "slice 7")
 CELLS = "ol.cells li"
 
 
 @pytest.fixture(scope="module")
-def busy() -> Iterator[Served]:
-    served = Served("pipeline", "45")
-    yield served
-    served.stop()
-
-
-def opened_tab(browser: webdriver.Chrome, served: Served, width: int = 1280) -> None:
-    complaints(browser)
-    opened(browser, served, width)
-    browser.find_element(By.XPATH, "//*[@role='tab'][.='Pipeline']").click()
-    until(browser, lambda: all(part in shown(browser) for part in ("Batches and rates", "Raw values", "slice 7")))
-
-
-def shown(browser: webdriver.Chrome) -> str:
-    """The words of the panel that is looked at, with those of its chart."""
-    words: str = browser.execute_script(
-        "const panel = [...document.querySelectorAll('main')].find(one => one.offsetParent);"
-        "const words = [...panel.querySelectorAll('.chart svg text')].map(one => one.textContent);"
-        "return [panel.innerText, ...words].join('\\n')"
-    )
-    return words
+def busy(serve: Callable[..., Served]) -> Served:
+    return serve("pipeline", "45")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_shows_batches_rates_slices_and_tables(browser: webdriver.Chrome, busy: Served, width: int) -> None:
-    opened_tab(browser, busy, width)
+    opened_tab(browser, busy, *TAB, width)
     until(browser, lambda: all(part in shown(browser) for part in ("capacity", "arriving", "processed")))
     words = shown(browser)
     for part in (
@@ -55,19 +37,22 @@ def test_it_shows_batches_rates_slices_and_tables(browser: webdriver.Chrome, bus
         "<b>device</b>",
     ):
         assert part in words, part
-    ends_px: list[float] = browser.execute_script(
-        "return [...document.querySelectorAll('.chart svg text')].map(one => one.getBoundingClientRect().right)"
-    )
-    assert max(ends_px) <= width
+    assert labels_beyond(browser, width) == []
     cut: int = browser.execute_script(
         f"return [...document.querySelectorAll('{CELLS} div')].filter(one => one.scrollWidth > one.clientWidth).length"
     )
     assert cut == 0, "every word of a cell is to be seen"
+    names_px: list[float] = browser.execute_script(
+        "const names = [...document.querySelectorAll('.devices td:first-child')].map(one => one.firstChild);"
+        "const range = document.createRange();"
+        "return names.map(one => { range.selectNodeContents(one); return range.getBoundingClientRect().height })"
+    )
+    assert max(names_px) < 30, "no device's name is broken"
     assert complaints(browser) == []
 
 
 def test_batches_at_the_limit_are_drawn_with_a_cap(browser: webdriver.Chrome, busy: Served) -> None:
-    opened_tab(browser, busy)
+    opened_tab(browser, busy, *TAB)
     count = (
         "const bars = [...document.querySelectorAll('main .chart svg path')].map(one => one.getAttribute('fill'));"
         "return bars.filter(fill => fill === arguments[0]).length"
@@ -77,7 +62,7 @@ def test_batches_at_the_limit_are_drawn_with_a_cap(browser: webdriver.Chrome, bu
 
 
 def test_a_cell_keeps_the_focus_and_its_title_while_values_move(browser: webdriver.Chrome, busy: Served) -> None:
-    opened_tab(browser, busy)
+    opened_tab(browser, busy, *TAB)
     cell = browser.find_elements(By.CSS_SELECTOR, CELLS)[0]
     browser.execute_script("arguments[0].focus()", cell)
     before = cell.get_attribute("title")
@@ -87,7 +72,7 @@ def test_a_cell_keeps_the_focus_and_its_title_while_values_move(browser: webdriv
 
 
 def test_pointing_at_a_batch_says_what_it_was(browser: webdriver.Chrome, busy: Served) -> None:
-    opened_tab(browser, busy)
+    opened_tab(browser, busy, *TAB)
     chart = next(one for one in browser.find_elements(By.CSS_SELECTOR, "main .chart") if one.is_displayed())
     until(browser, lambda: "at the limit)" in shown(browser))
     width = chart.size["width"]
@@ -96,9 +81,8 @@ def test_pointing_at_a_batch_says_what_it_was(browser: webdriver.Chrome, busy: S
     until(browser, lambda: "batch: " in shown(browser) and "at the limit" in shown(browser).partition("batch: ")[2])
 
 
-def test_a_new_installation_claims_nothing(browser: webdriver.Chrome) -> None:
-    served = Served("pipeline-empty", "40")
-    opened_tab(browser, served)
+def test_a_new_installation_claims_nothing(browser: webdriver.Chrome, serve: Callable[..., Served]) -> None:
+    opened_tab(browser, serve("pipeline-empty", "40"), *TAB)
     words = shown(browser)
     for part in (
         "No processing node runs: readings wait in the brokers.",
@@ -108,13 +92,10 @@ def test_a_new_installation_claims_nothing(browser: webdriver.Chrome) -> None:
     ):
         assert part in words, part
     assert complaints(browser) == []
-    served.stop()
-    complaints(browser)
 
 
-def test_what_is_broken_or_unknown_is_named(browser: webdriver.Chrome) -> None:
-    served = Served("pipeline-broken", "40")
-    opened_tab(browser, served)
+def test_what_is_broken_or_unknown_is_named(browser: webdriver.Chrome, serve: Callable[..., Served]) -> None:
+    opened_tab(browser, serve("pipeline-broken", "40"), *TAB)
     words = shown(browser)
     for part in (
         "No maintainer has said anything for 3 min: the tables are shown as they were then.",
@@ -127,5 +108,3 @@ def test_what_is_broken_or_unknown_is_named(browser: webdriver.Chrome) -> None:
     ):
         assert part in words, part
     assert complaints(browser) == []
-    served.stop()
-    complaints(browser)

@@ -1,46 +1,27 @@
 """The tab about send rates in a real browser: with classes and more nodes on their way, and in shadow mode."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from browsing import Served, complaints, opened, until
+from browsing import Served, complaints, labels_beyond, opened, opened_tab, shown, until
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 pytestmark = pytest.mark.live
 
-
-@pytest.fixture(scope="module")
-def classes() -> Iterator[Served]:
-    served = Served("classes", "35")
-    yield served
-    served.stop()
+# The overview has a chart of what is processed as well: only both together are this tab.
+TAB = "Send rates", ("Phase and mode", "processed")
 
 
 @pytest.fixture(scope="module")
-def shadow() -> Iterator[Served]:
-    served = Served("shadow", "60")
-    yield served
-    served.stop()
+def classes(serve: Callable[..., Served]) -> Served:
+    return serve("classes", "35")
 
 
-def opened_tab(browser: webdriver.Chrome, served: Served, width: int = 1280) -> None:
-    complaints(browser)
-    opened(browser, served, width)
-    browser.find_element(By.XPATH, "//*[@role='tab'][.='Send rates']").click()
-    # The overview has a chart of what is processed as well: only both together are this tab.
-    until(browser, lambda: all(part in shown(browser) for part in ("Phase and mode", "processed")))
-
-
-def shown(browser: webdriver.Chrome) -> str:
-    """The words of the panel that is looked at, with those of its chart."""
-    words: str = browser.execute_script(
-        "const panel = [...document.querySelectorAll('main')].find(one => one.offsetParent);"
-        "const words = [...panel.querySelectorAll('.chart svg text')].map(one => one.textContent);"
-        "return [panel.innerText, ...words].join('\\n')"
-    )
-    return words
+@pytest.fixture(scope="module")
+def shadow(serve: Callable[..., Served]) -> Served:
+    return serve("shadow", "60")
 
 
 def class_rows(browser: webdriver.Chrome) -> list[list[str]]:
@@ -53,7 +34,7 @@ def class_rows(browser: webdriver.Chrome) -> list[list[str]]:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_causes_stand_beside_effects(browser: webdriver.Chrome, classes: Served, width: int) -> None:
-    opened_tab(browser, classes, width)
+    opened_tab(browser, classes, *TAB, width)
     words = shown(browser)
     for part in (
         "Devices want to send 1,600 msg/s, Spark can take",
@@ -74,23 +55,18 @@ def test_causes_stand_beside_effects(browser: webdriver.Chrome, classes: Served,
 
 
 def test_labels_stay_inside_a_narrow_screen(browser: webdriver.Chrome, classes: Served) -> None:
-    opened_tab(browser, classes, 390)
-    ends = browser.execute_script(
-        "const words = [...document.querySelectorAll('.chart svg text')];"
-        "return words.map(one => [one.textContent, one.getBoundingClientRect().right])"
-    )
-    assert ends
-    assert [words for words, end_px in ends if end_px > 390] == []
+    opened_tab(browser, classes, *TAB, 390)
+    assert labels_beyond(browser, 390) == []
 
 
 def test_a_class_shows_how_much_it_sends(browser: webdriver.Chrome, classes: Served) -> None:
-    opened_tab(browser, classes)
+    opened_tab(browser, classes, *TAB)
     until(browser, lambda: all(row[2] not in ("?", "0") for row in class_rows(browser)))
     assert len(class_rows(browser)) == 3
 
 
 def test_in_shadow_mode_it_says_what_would_be(browser: webdriver.Chrome, shadow: Served) -> None:
-    opened_tab(browser, shadow)
+    opened_tab(browser, shadow, *TAB)
     words = shown(browser)
     for part in (
         "800 devices would be asked to send every 1.8 s, but nobody is told (shadow).",

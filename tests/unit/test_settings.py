@@ -1,11 +1,16 @@
 """Settings: defaults, file, environment; and sentences about what is wrong."""
 
+import json
+import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tidegate.model.errors import UserError
 from tidegate.settings.tree import Settings, load, with_options
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def file(directory: Path, text: str) -> Path:
@@ -93,3 +98,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="not UTF-8"):
         load(tmp_path / "binary.toml", {})
+
+
+@pytest.mark.parametrize(("page", "parts"), [("data-path.md", ("broker", "node")), ("tables.md", ("maintenance",))])
+def test_the_documented_settings_are_all_there_are_with_their_defaults(page: str, parts: tuple[str, ...]) -> None:
+    section = (DOCS / page).read_text(encoding="utf-8").partition("\n## Settings\n")[2].partition("\n## ")[0]
+    said = tomllib.loads("\n".join(line.strip() for line in section.splitlines() if line.startswith("    ")))
+    defaults = json.loads(msgspec.json.encode(Settings()))
+    assert said == {part: defaults[part] for part in parts}

@@ -12,11 +12,6 @@ from tidegate.pipeline.tables.writing import TaskSettings, write_by_date
 from tidegate.pipeline.transforms.parsing import READINGS
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path / "tables"
-
-
 def readings(slice_: int, after: int, to: int) -> pa.Table:
     count = to - after
     stamp = pa.array([0] * count, pa.int64()).cast(pa.timestamp("us", tz="UTC"))

@@ -8,7 +8,7 @@ from tidegate.model.ledger import CompletenessState, HourSums, LedgerCounts
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState, ProcessState, SliceState
 from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
 from tidegate.model.view import ChainStates, Sample, View
-from tidegate.web.metrics import exposition
+from tidegate.web.metrics.exposition import exposition
 
 NOW = Sample(
     at_s=100.0,

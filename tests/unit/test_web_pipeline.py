@@ -134,6 +134,13 @@ def test_tiles_say_what_their_numbers_are_made_of() -> None:
     }
 
 
+def test_without_a_node_the_tiles_say_that_none_runs() -> None:
+    found = {one.name: (one.value, one.detail) for one in tiles(ChainStates(), {}, NOW_S)}
+    unknown = ("?", "no processing node runs")
+    assert [found[name] for name in ("Arriving", "Processed", "Capacity")] == [unknown] * 3
+    assert found["Refused readings"] == ("? per minute", "no processing node runs")
+
+
 def test_what_is_not_known_is_no_zero() -> None:
     for chain in (ChainStates(), ChainStates(nodes=(node(alive=False),), slices=(slice_(waiting=None, age_s=None),))):
         values = {one.name: one.value for one in tiles(chain, {}, NOW_S)}

@@ -19,6 +19,7 @@ from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver, names
 from tidegate_bench.rig.installation import Rig
 from tidegate_bench.rig.maintainers import MaintainerProcess
+from tidegate_bench.rig.spreads import ratios_of
 
 ENTRIES = 350_000
 PAIRS = 25
@@ -36,7 +37,7 @@ def measure(progress: Progress) -> dict[str, Any]:
         maintainer = MaintainerProcess(rig.state, {"every_s": "5", "share": "1", "log_retention_s": "60"})
         try:
             catch_up_s = _await_health(rig, maintainer, progress)
-            ratios, old, new = _compare(aged, rig.state / "fresh", progress)
+            old, new = _compare(aged, rig.state / "fresh", progress)
         finally:
             maintainer.stop()
         kept = Tables(aged).readings.handle.to_pyarrow_dataset().count_rows()
@@ -46,11 +47,9 @@ def measure(progress: Progress) -> dict[str, Any]:
         "log_entries": found,
         "rows": rows,
         "catch_up_s": round(catch_up_s, 1),
-        "commit_aged_s": round(old, 4),
-        "commit_fresh_s": round(new, 4),
-        "aged_vs_fresh": round(statistics.median(ratios), 3),
-        "aged_vs_fresh_min": round(min(ratios), 3),
-        "aged_vs_fresh_max": round(max(ratios), 3),
+        "commit_aged_s": round(statistics.median(old), 4),
+        "commit_fresh_s": round(statistics.median(new), 4),
+        **ratios_of("aged_vs_fresh", old, new),
     }
 
 
@@ -121,8 +120,8 @@ def _said(health: TableHealth | None) -> str:
     )
 
 
-def _compare(aged: Path, fresh: Path, progress: Progress) -> tuple[list[float], float, float]:
-    """Commits to both, in turn."""
+def _compare(aged: Path, fresh: Path, progress: Progress) -> tuple[list[float], list[float]]:
+    """Seconds per commit to both, in turn."""
     drivers = {"aged": Driver(aged, 2), "fresh": Driver(fresh, 2)}
     seconds: dict[str, list[float]] = {"aged": [], "fresh": []}
     for pair in range(PAIRS + WARM):
@@ -131,8 +130,5 @@ def _compare(aged: Path, fresh: Path, progress: Progress) -> tuple[list[float], 
             seconds[which].append(driver.commit(driver.task(names(DEVICES_PER_SLICE), 1_000_000 + pair)))
     for driver in drivers.values():
         driver.close()
-    old, new = (
-        seconds["aged"][WARM:],
-        seconds["fresh"][WARM:],
-    )  # the first ones open tables and load what they must know
-    return [one / other for one, other in zip(old, new, strict=True)], statistics.median(old), statistics.median(new)
+    # The first ones open tables and load what they must know.
+    return seconds["aged"][WARM:], seconds["fresh"][WARM:]

@@ -15,6 +15,7 @@ from tidegate.pipeline.tables.identities import KnownIdentities, Runs, keys_of
 from tidegate.pipeline.tables.snapshots import save_known
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver, names
+from tidegate_bench.rig.spreads import ratios_of
 
 DEVICES = 1_000_000
 BATCH_DEVICES = 4_000
@@ -28,15 +29,12 @@ def measure(progress: Progress) -> dict[str, Any]:
         bytes_per_device = _memory(Path(directory) / "memory", progress)
         progress.step("Batches of devices that are known, and of devices that are in the file alone.")
         known, cold = _batches(Path(directory) / "tables", progress)
-    ratios = sorted(one / other for one, other in zip(cold, known, strict=True))
     return {
         "devices": DEVICES,
         "identity_bytes_per_device": round(bytes_per_device, 1),
         "known_batch_s": round(statistics.median(known), 4),
         "cold_batch_s": round(statistics.median(cold), 4),
-        "cold_batch_ratio": round(statistics.median(ratios), 3),
-        "cold_batch_ratio_min": round(ratios[0], 3),
-        "cold_batch_ratio_max": round(ratios[-1], 3),
+        **ratios_of("cold_batch_ratio", cold, known),
     }
 
 

@@ -18,6 +18,7 @@ from tidegate.pipeline.tables.writing import EPOCH, write_file
 from tidegate.pipeline.transforms.parsing import READINGS
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES, Driver, names, settings_for
+from tidegate_bench.rig.spreads import ratios_of
 
 ROWS = 100_000_000
 DATES = 4
@@ -39,15 +40,12 @@ def measure(progress: Progress) -> dict[str, Any]:
             slice_ = pair % SLICES
             new.append(_take_over(fresh, slice_, pair + 2))
             old.append(_take_over(aged, slice_, pair + 2))
-    ratios = sorted(one / other for one, other in zip(old, new, strict=True))
     return {
         "rows": ROWS,
         "files": files,
         "takeover_aged_s": round(statistics.median(old), 4),
         "takeover_fresh_s": round(statistics.median(new), 4),
-        "takeover_aged_ratio": round(statistics.median(ratios), 3),
-        "takeover_aged_ratio_min": round(ratios[0], 3),
-        "takeover_aged_ratio_max": round(ratios[-1], 3),
+        **ratios_of("takeover_aged_ratio", old, new),
     }
 
 

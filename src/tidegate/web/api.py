@@ -9,7 +9,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from tidegate.model.decisions import Mode
 from tidegate.model.view import state_of
-from tidegate.web import metrics
+from tidegate.web.metrics.exposition import CONTENT_TYPE, exposition
 from tidegate.web.values.source import source_of
 
 DECISIONS_DEFAULT = 20
@@ -71,7 +71,7 @@ async def set_past(request: Request) -> Response:
 
 @router.get("/metrics")
 async def prometheus(request: Request) -> Response:
-    return Response(metrics.exposition(source_of(request).view(), time.time()), media_type=metrics.CONTENT_TYPE)
+    return Response(exposition(source_of(request).view(), time.time()), media_type=CONTENT_TYPE)
 
 
 def _json(value: object) -> Response:

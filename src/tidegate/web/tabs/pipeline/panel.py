@@ -35,7 +35,7 @@ class PipelinePanel:
             self._slices = TitledTable("Slices", "wide firm")
         with right:
             self._reasons = TitledTable("Refused readings", "wide firm")
-            self._devices = TitledTable("Devices with most refused readings", "wide firm")
+            self._devices = TitledTable("Devices with most refused readings", "wide firm devices")
             self._values = TitledTable("Raw values", "wide")
 
     def show(self, view: View, rates: PublishRates) -> None:  # noqa: ARG002 - the history has them over time

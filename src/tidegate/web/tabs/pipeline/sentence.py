@@ -12,6 +12,7 @@ from tidegate.web.values.words import UNKNOWN, bytes_of, number, rate
 
 # So many of a node's newest batches tell whether it is at its limit.
 BATCHES_JUDGED = 5
+NO_NODE = "no processing node runs"
 
 
 def sentence(chain: ChainStates, records: Records, now_s: float) -> str:
@@ -82,16 +83,21 @@ def tiles(chain: ChainStates, records: Records, now_s: float) -> tuple[Station, 
     living = [node for node in chain.nodes if node.alive]
     known = [found for node in living if (found := _capacity(records, node.name)) is not None]
     seen = f"as seen of {len(known)} of {len(living)} nodes" if known else "no node was at its limit yet"
-    refused_now = refused_per_min(chain.nodes, records) if living else None
+    rates = (
+        ("Arriving", arriving, "in the slices of the nodes"),
+        ("Processed", processed, "over the last five seconds"),
+        ("Capacity", sum(known) if known else None, seen),
+    )
     return (
-        Station(name="Arriving", value=rate(arriving) if living else UNKNOWN, detail="in the slices of the nodes"),
-        Station(name="Processed", value=rate(processed) if living else UNKNOWN, detail="over the last five seconds"),
-        Station(name="Capacity", value=rate(sum(known) if known else None), detail=seen),
+        *(
+            Station(name=name, value=rate(value) if living else UNKNOWN, detail=detail if living else NO_NODE)
+            for name, value, detail in rates
+        ),
         _behind_tile(chain.slices),
         Station(
             name="Refused readings",
-            value=f"{number(refused_now)} per minute",
-            detail=f"{number(refused(chain.nodes).total() if chain.nodes else None)} so far",
+            value=f"{number(refused_per_min(chain.nodes, records) if living else None)} per minute",
+            detail=f"{number(refused(chain.nodes).total())} so far" if chain.nodes else NO_NODE,
         ),
         _tables_tile(chain, now_s),
     )
