@@ -145,6 +145,25 @@ def test_what_can_be_done_by_hand(here: Installation, tmp_path: Path) -> None:
     assert "identity_horizon_days" in short.stderr
 
 
+def test_a_damaged_file_is_named_and_taken_out_by_hand(here: Installation, tmp_path: Path) -> None:
+    tables, state = Path(here.tables), ("--state", str(tmp_path))
+    writer = Writer(tables)
+    for _ in range(4):
+        writer.write()
+    name = min(active(tables))
+    assert "all checks hold" in said("table", "check", *state)
+    path = tables / "readings" / name
+    path.write_bytes(path.read_bytes()[:-100])
+    assert json.loads(tidegate("table", "status", "--json", *state).stdout)["rows"][0]["damaged_files"] == 1
+    found = tidegate("table", "check", "--json", *state)
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["rows"][0]["damaged"][0].startswith(f"{name} cannot be read")
+    assert tidegate("table", "check", "--remove", name, *state).returncode == 2, "of which table?"
+    assert tidegate("table", "check", "--table", "readings", "--remove", name, *state).returncode == 0
+    assert len(active(tables)) == 3
+    assert (tables / "readings" / "_damaged" / name).exists()
+
+
 def test_by_hand_waits_for_whoever_has_the_turn(here: Installation, bus: ControlBus, tmp_path: Path) -> None:
     Writer(Path(here.tables))
     turn = Turn(bus, "maintainer-9", 30)

@@ -26,6 +26,7 @@ from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, Stopped
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
 from tidegate.pipeline.maintenance.table import MaintainedTable
 from tidegate.pipeline.maintenance.turn import Turn
+from tidegate.pipeline.tables.damage import UNREADABLE
 from tidegate.pipeline.tables.tables import SCHEMAS
 
 Say = Callable[[str], None]
@@ -158,9 +159,10 @@ class Maintainer:
         except FencedError as error:
             problem = str(error)
             self._say(problem)  # no alarm: whoever has the table now looks after it
-        except (TidegateError, DeltaError, OSError, pa.ArrowException) as error:
+        except (TidegateError, DeltaError, *UNREADABLE, pa.ArrowException) as error:
             problem = alarm = f"The table {table.name} could not be looked after: {_first_line(error)}"
         self._alarm(table.name, alarm)
+        self._alarm(f"{table.name} damage", table.damage.sentence)
         self._runs.append(care.done.run(table.name, at_s, round(time.monotonic() - started_s, 3), problem))
 
     def _work(self, care: Care, started_s: float) -> None:

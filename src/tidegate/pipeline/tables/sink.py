@@ -61,11 +61,12 @@ class Sink:
         *,
         commit_s: float = 0.0,
         alarm: Say = lambda _: None,
+        damaged: Say = lambda _: None,
     ) -> None:
         """``owned`` tells this node's slices and epochs: what is new among them is loaded while the tasks still run.
 
         Results are held back until ``commit_s`` have passed since the last commit. ``alarm`` hears what is wrong with
-        identities that were written down.
+        identities that were written down, ``damaged`` what is wrong with files of the readings' table.
         """
         self._tables = tables
         self._settings = settings
@@ -73,6 +74,7 @@ class Sink:
         self._snapshot_s = snapshot_s
         self._commit_s = commit_s
         self._alarm = alarm
+        self._damaged = damaged
         self._seen: dict[int, KnownIdentities] = {}
         self._marks: dict[int, Mark | None] = {}
         self._epochs: dict[int, int] = {}
@@ -139,6 +141,8 @@ class Sink:
         means = [add for result in results for add in result.means]
         self._pending = self._background.submit(self._tables.means.commit, means, steps)
         self._save_snapshots(steps)
+        self._tables.readings.damage.follow()
+        self._damaged(self._tables.readings.damage.sentence)
 
     def settle(self) -> None:
         """Wait for the means of the last batch; raise what went wrong with them."""
