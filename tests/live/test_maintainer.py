@@ -138,7 +138,11 @@ def test_what_can_be_done_by_hand(here: Installation, tmp_path: Path) -> None:
     planned = tidegate("table", "retain", "--dry-run", "--json", *state, **days)
     assert json.loads(planned.stdout)["rows"][0]["first"] == str(days_ago(100))
     assert stored(tables) == before
-    assert tidegate("table", "retain", *state, **days).returncode == 0
+    refused = tidegate("table", "retain", *state, **days)
+    assert refused.returncode == 1
+    assert "--trust-clock" in refused.stderr
+    assert stored(tables) == before
+    assert tidegate("table", "retain", "--trust-clock", *state, **days).returncode == 0
     assert len(stored(tables)) == len(before) - 5 * SLICES
     short = tidegate("table", "retain", *state, TIDEGATE_MAINTENANCE__READINGS_DAYS="3")
     assert short.returncode == 2

@@ -39,6 +39,7 @@ class Name(StrEnum):
 
 Only = Annotated[Name | None, typer.Option("--table", help="Only this table.", show_default="all")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+TrustClock = Annotated[bool, typer.Option("--trust-clock", help="Though it is far ahead of the tables' newest day.")]
 Row = dict[str, Any]
 
 app = typer.Typer(no_args_is_help=True)
@@ -192,7 +193,13 @@ def vacuum(
 
 @app.command()
 def retain(
-    state: State = STATE, config: Config = None, only: Only = None, dry_run: DryRun = False, as_json: AsJson = False
+    state: State = STATE,
+    config: Config = None,
+    only: Only = None,
+    dry_run: DryRun = False,
+    *,
+    trust_clock: TrustClock = False,
+    as_json: AsJson = False,
 ) -> None:
     """Drop the days that the settings no longer keep ([maintenance] readings_days, means_days, rejected_days).
 
@@ -206,10 +213,13 @@ def retain(
         files = care.to_drop()
         days = sorted({str(file.date) for file in files})
         told = {"dates": len(days), "first": days[0] if days else "", "last": days[-1] if days else ""}
-        return {"kept_days": care.settings.days[care.table.name] or "all", **told, "rows": sum(f.rows for f in files)}
+        kept = {"kept_days": care.settings.days[care.table.name] or "all", "clock_problem": care.clock_problem()}
+        return {**kept, **told, "rows": sum(file.rows for file in files)}
 
     def act(care: "Care", _: Callable[[str], None]) -> Row:
         told = plan(care)
+        if not trust_clock:
+            care.check_clock()
         care.retain()
         return told
 

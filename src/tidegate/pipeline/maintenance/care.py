@@ -16,15 +16,20 @@ from tidegate.pipeline.maintenance import log, vacuum
 from tidegate.pipeline.maintenance.keys import KEYS
 from tidegate.pipeline.maintenance.merging import Merging, merge
 from tidegate.pipeline.maintenance.pacing import Pace
-from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, expired, next_merges
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, clock_problem, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
 from tidegate.pipeline.tables.damage import UNREADABLE, fault_of
 from tidegate.pipeline.tables.file_clock import file_clock_s
+from tidegate.pipeline.tables.tables import DATE
 
 DAMAGED = "_damaged"  # a directory of the table that no reader and no vacuum looks into
 MIB = 1 << 20
 RESERVE_BYTES = 512 * MIB  # of the disk: what the brokers keep back as well
+
+
+class UntrustedClockError(TidegateError):
+    """Days are not dropped by a clock that the tables do not bear out."""
 
 
 @dataclass
@@ -183,6 +188,24 @@ class Care:
     def to_drop(self) -> tuple[DataFile, ...]:
         return expired(self.table.files(), self.today, self.settings.days[self.table.name])
 
+    def clock_problem(self) -> str | None:
+        """Why this machine's clock is not to be believed, where a day would be dropped by it.
+
+        All tables are looked at: one that nobody wrote to for months is no reason, as long as another one grows.
+        """
+        days = (path.name.removeprefix(f"{DATE}=") for path in self.table.path.parent.glob(f"*/{DATE}=*"))
+        return clock_problem(self.today, _dates(days)) if self.to_drop() else None
+
+    def check_clock(self) -> None:
+        """Before ``retain``, unless a person vouches for the clock: raises where the tables do not bear it out."""
+        problem = self.clock_problem()
+        if problem is not None:
+            raise UntrustedClockError(
+                f"No day of the table {self.table.name} is dropped, because {problem}: set the clock right, or if it "
+                "is right, look at 'tidegate table retain --dry-run' and drop them with 'tidegate table retain "
+                "--trust-clock'."
+            )
+
     def retain(self) -> None:
         """Drop the days that are no longer kept; their files stay for as long as a reader may need them."""
         files = self.to_drop()
@@ -196,6 +219,12 @@ class Care:
         self.done.files_removed += vacuum.remove(self.table, paths, self.pace.rest)
         vacuum.remove_empty_days(self.table, self.today)
         self.pace.rest()
+
+
+def _dates(names: Iterable[str]) -> Iterator[date]:
+    for name in names:
+        with suppress(ValueError):
+            yield date.fromisoformat(name)
 
 
 def _check_room(path: Path, needed: int) -> None:
