@@ -138,11 +138,34 @@ def test_what_can_be_done_by_hand(here: Installation, tmp_path: Path) -> None:
     planned = tidegate("table", "retain", "--dry-run", "--json", *state, **days)
     assert json.loads(planned.stdout)["rows"][0]["first"] == str(days_ago(100))
     assert stored(tables) == before
-    assert tidegate("table", "retain", *state, **days).returncode == 0
+    refused = tidegate("table", "retain", *state, **days)
+    assert refused.returncode == 1
+    assert "--trust-clock" in refused.stderr
+    assert stored(tables) == before
+    assert tidegate("table", "retain", "--trust-clock", *state, **days).returncode == 0
     assert len(stored(tables)) == len(before) - 5 * SLICES
     short = tidegate("table", "retain", *state, TIDEGATE_MAINTENANCE__READINGS_DAYS="3")
     assert short.returncode == 2
     assert "identity_horizon_days" in short.stderr
+
+
+def test_a_damaged_file_is_named_and_taken_out_by_hand(here: Installation, tmp_path: Path) -> None:
+    tables, state = Path(here.tables), ("--state", str(tmp_path))
+    writer = Writer(tables)
+    for _ in range(4):
+        writer.write()
+    name = min(active(tables))
+    assert "all checks hold" in said("table", "check", *state)
+    path = tables / "readings" / name
+    path.write_bytes(path.read_bytes()[:-100])
+    assert json.loads(tidegate("table", "status", "--json", *state).stdout)["rows"][0]["damaged_files"] == 1
+    found = tidegate("table", "check", "--json", *state)
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["rows"][0]["damaged"][0].startswith(f"{name} cannot be read")
+    assert tidegate("table", "check", "--remove", name, *state).returncode == 2, "of which table?"
+    assert tidegate("table", "check", "--table", "readings", "--remove", name, *state).returncode == 0
+    assert len(active(tables)) == 3
+    assert (tables / "readings" / "_damaged" / name).exists()
 
 
 def test_by_hand_waits_for_whoever_has_the_turn(here: Installation, bus: ControlBus, tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ TABLES = Document(
     TablesState,
     "how the tables are, and what was done to them",
     written_by=("maintainer",),
-    read_by=("controller", "operator"),
+    read_by=("maintainer", "controller", "operator"),
 )
 UP_ALARMS = Document(
     "up",

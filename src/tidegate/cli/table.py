@@ -39,6 +39,7 @@ class Name(StrEnum):
 
 Only = Annotated[Name | None, typer.Option("--table", help="Only this table.", show_default="all")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+TrustClock = Annotated[bool, typer.Option("--trust-clock", help="Though it is far ahead of the tables' newest day.")]
 Row = dict[str, Any]
 
 app = typer.Typer(no_args_is_help=True)
@@ -59,7 +60,7 @@ def table() -> None:
 def status(state: State = STATE, config: Config = None, only: Only = None, as_json: AsJson = False) -> None:
     """Say how many files, log entries and rows each table has, and when it was looked after.
 
-    Exit status 1: a table has more files or log entries than the settings allow.
+    Exit status 1: a table has more files or log entries than the settings allow, or files that are missing or cut.
 
     \b
     Examples:
@@ -91,7 +92,42 @@ def _checks(name: str, health: TableHealth, settings: Settings) -> list[Check]:
     return [
         Check.at_most(f"{name} active_files", health.active_files, most.active_files_max),
         Check.at_most(f"{name} log_entries", health.log_entries, most.log_entries_max),
+        Check.at_most(f"{name} damaged_files", health.damaged_files, 0),
     ]
+
+
+@app.command()
+def check(
+    state: State = STATE,
+    config: Config = None,
+    only: Only = None,
+    remove: Annotated[
+        str | None, typer.Option(help="Take this damaged file out of the table; its rest is kept in '_damaged'.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read every file of the tables whole, and name those that are missing or cannot be read.
+
+    Restore such a file from a copy, under its name. Where there is none, take it out of the table: a part that came
+    across it goes on without it, and its alarm ends then. Exit status 1: a table has damaged files.
+
+    \b
+    Examples:
+      tidegate table check
+      tidegate table check --table readings --remove date=2026-01-31/part-0a1b.parquet
+    """
+    if remove is not None and only is None:
+        raise UserError("Say with --table which table the file is to be taken out of.")
+
+    def look(care: "Care") -> Row:
+        found = [f"{path} {what}" for path, what in care.damaged().items()]
+        return {"files": len(care.table.files()), "damaged_files": len(found), "damaged": found}
+
+    def act(care: "Care", _: Callable[[str], None]) -> Row:
+        care.remove_damaged(str(remove))
+        return look(care)
+
+    _command("table check", state, config, only, plan=look if remove is None else None, act=act, as_json=as_json)
 
 
 @app.command()
@@ -157,7 +193,13 @@ def vacuum(
 
 @app.command()
 def retain(
-    state: State = STATE, config: Config = None, only: Only = None, dry_run: DryRun = False, as_json: AsJson = False
+    state: State = STATE,
+    config: Config = None,
+    only: Only = None,
+    dry_run: DryRun = False,
+    *,
+    trust_clock: TrustClock = False,
+    as_json: AsJson = False,
 ) -> None:
     """Drop the days that the settings no longer keep ([maintenance] readings_days, means_days, rejected_days).
 
@@ -171,10 +213,13 @@ def retain(
         files = care.to_drop()
         days = sorted({str(file.date) for file in files})
         told = {"dates": len(days), "first": days[0] if days else "", "last": days[-1] if days else ""}
-        return {"kept_days": care.settings.days[care.table.name] or "all", **told, "rows": sum(f.rows for f in files)}
+        kept = {"kept_days": care.settings.days[care.table.name] or "all", "clock_problem": care.clock_problem()}
+        return {**kept, **told, "rows": sum(file.rows for file in files)}
 
     def act(care: "Care", _: Callable[[str], None]) -> Row:
         told = plan(care)
+        if not trust_clock:
+            care.check_clock()
         care.retain()
         return told
 
@@ -208,7 +253,8 @@ def _command(
                 for care in _cares(installation, settings, only, keep):
                     progress.update(f"working on {care.table.name}")
                     rows.append({"table": care.table.name, **act(care, progress.update)})
-    _print(Report(name, rows, [], round(time.monotonic() - started_s, 3)), as_json=as_json)
+    checks = [Check.at_most(f"{it['table']} damaged_files", it["damaged_files"], 0) for it in rows if "damaged" in it]
+    _print(Report(name, rows, checks, round(time.monotonic() - started_s, 3)), as_json=as_json)
 
 
 @contextmanager

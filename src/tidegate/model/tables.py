@@ -15,6 +15,8 @@ class TableHealth(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     dates: int  # partitions that have rows
     oldest_date: str | None = None  # the first day (arrival, UTC) that is still there
+    vacuumed_s: float | None = None  # when that was done last (Unix time): whoever comes next goes on from there
+    damaged_files: int = 0  # active, and missing or unreadable, as far as it is known
 
 
 class MaintenanceRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ from tidegate.pipeline.tables.writing import TaskSettings
 _BACKOFF_S_MAX = 5.0
 RETENTION = "retention"
 IDENTITIES = "identities"
+DAMAGE = "damage"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
 WEIGH_S = 10.0
@@ -231,6 +232,7 @@ class Node:
             self._owned,
             commit_s=settings.commit_ms / 1e3,
             alarm=lambda sentence: self._board.alarm(IDENTITIES, sentence),
+            damaged=lambda sentence: self._board.alarm(DAMAGE, sentence),
         )
 
     def _owned(self) -> dict[int, int]:

@@ -50,6 +50,8 @@ class Readings(Protocol):
 
     def look_up_rejected(self, wanted: Sequence[Open]) -> list[Run]: ...
 
+    def damage(self) -> tuple[str, ...]: ...
+
 
 class Sources(NamedTuple):
     journal: Journal
@@ -70,16 +72,19 @@ class Round:
         self._reports_lost = saved.reports_lost
         self._behind = 0
         self._waits_for: str | None = None
+        self._damage: tuple[str, ...] = ()
         self._save_s = now_s + SAVE_S
         self._forget_s = now_s
 
     def step(self, now_s: float) -> None:
         try:
             self._waits_for = None
+            self._damage = ()
             self._read_tables()
             bus_now_s = self._read_journal()
             self._measure()
             self._look_up(now_s)
+            self._damage = self._sources.tables.damage()
             if abs(now_s - self._forget_s) >= FORGET_S:
                 self._forget_s = now_s
                 self._book.forget(bus_now_s, UNCHECKED_S_MAX)
@@ -184,5 +189,5 @@ class Round:
             oldest_s=self._book.oldest_s(),
             waits_for=self._waits_for,
             left=left,
-            alarms=alarms_of(hours, holes, now_s),
+            alarms=(*alarms_of(hours, holes, now_s), *self._damage),
         )

@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from tidegate.model.positions import incarnation_of, position
 from tidegate.model.readings import TELEMETRY, Identified
 from tidegate.pipeline.completeness.pages import Open
 from tidegate.pipeline.completeness.recent import Run
+from tidegate.pipeline.tables.damage import dataset
 from tidegate.pipeline.tables.lookup import IDENTITY, boxed
 from tidegate.pipeline.tables.tables import DATE, SCHEMAS, LogTable, Tables
 
@@ -44,6 +44,13 @@ class StoredReadings:
         self._tables = tables
         self._slices = slices
         self._horizon = timedelta(days=horizon_days + 1)
+
+    def damage(self) -> tuple[str, ...]:
+        """What of the tables cannot be read, in sentences: its readings count as missing."""
+        tables = (self._tables.readings, self._tables.rejected)
+        for table in tables:
+            table.damage.follow()
+        return tuple(table.damage.sentence for table in tables if table.damage.sentence is not None)
 
     def positions(self) -> dict[int, int]:
         """How far the readings' table has each slice."""
@@ -157,10 +164,13 @@ def _between(table: LogTable, columns: list[str], spans: Mapping[int, tuple[int,
 
 def _rows(table: LogTable, paths: list[str], columns: list[str], fitting: pc.Expression) -> pa.Table:
     schema = SCHEMAS[table.name]
-    if not paths:
-        return pa.schema([schema.field(name) for name in columns]).empty_table()
-    files = [str(table.path / path) for path in paths]
-    return ds.dataset(files, schema=schema, format="parquet", partitioning=None).to_table(columns, filter=fitting)
+
+    def read(paths: list[str]) -> pa.Table:
+        if not paths:
+            return pa.schema([schema.field(name) for name in columns]).empty_table()
+        return dataset(paths, schema).to_table(columns, filter=fitting)
+
+    return table.damage.read(paths, read)
 
 
 def _date(at_s: float) -> date:

@@ -4,24 +4,32 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from tidegate.model.errors import TidegateError
+from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.tables import MaintenanceRun, TableHealth
 from tidegate.pipeline.maintenance import log, vacuum
 from tidegate.pipeline.maintenance.keys import KEYS
 from tidegate.pipeline.maintenance.merging import Merging, merge
 from tidegate.pipeline.maintenance.pacing import Pace
-from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, expired, next_merges
+from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, clock_problem, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
+from tidegate.pipeline.tables.damage import UNREADABLE, fault_of
 from tidegate.pipeline.tables.file_clock import file_clock_s
+from tidegate.pipeline.tables.tables import DATE
 
+DAMAGED = "_damaged"  # a directory of the table that no reader and no vacuum looks into
 MIB = 1 << 20
 RESERVE_BYTES = 512 * MIB  # of the disk: what the brokers keep back as well
+
+
+class UntrustedClockError(TidegateError):
+    """Days are not dropped by a clock that the tables do not bear out."""
 
 
 @dataclass
@@ -62,8 +70,10 @@ class Care:
 
     def health(self) -> TableHealth:
         files = self.table.files()
+        self.table.damage.look({file.path: file.size for file in files})
         dates = {file.date for file in files}
         return TableHealth(
+            damaged_files=len(self.table.damage.found),
             active_files=len(files),
             log_entries=self.log_entries(),
             bytes=sum(file.size for file in files),
@@ -102,7 +112,8 @@ class Care:
     def planned(self) -> list[Merge]:
         """Of what was there in the beginning and what has been made of it: new files come all the time."""
         files = [file for file in self.table.files() if file.modified_s <= self.since_s or file.path in self._made]
-        return next_merges(files, self.now(), self.today, self.limits)
+        whole = [file for file in files if file.path not in self.table.damage]
+        return next_merges(whole, self.now(), self.today, self.limits)
 
     def compact(self, until_s: float = math.inf) -> bool:
         """The merges that are next, until then by the monotonic clock; whether there were any."""
@@ -124,7 +135,12 @@ class Care:
             self.fsync,
             self.pace.rest,
         )
-        merged, adds = merge(how, files)
+        try:
+            merged, adds = merge(how, files)
+        except UNREADABLE:
+            if self.table.damage.examine(file.path for file in files):
+                return  # the next plan leaves out what is damaged
+            raise
         try:
             self.table.replace(merged, adds, what="compaction")
         except BaseException:
@@ -142,10 +158,53 @@ class Care:
             if str(path.relative_to(self.table.path)) not in active:
                 path.unlink(missing_ok=True)
 
+    def damaged(self) -> dict[str, str]:
+        """Every active file read whole: what is wrong, by path. However many there are."""
+        faults: dict[str, str] = {}
+        for file in self.table.files():
+            what = fault_of(self.table.path / file.path)
+            if what is not None:
+                faults[file.path] = what
+            self.pace.rest()
+        return faults
+
+    def remove_damaged(self, path: str) -> None:
+        """Take a file out of the table that nobody can read, and keep what is left of it where no one removes it."""
+        file = next((file for file in self.table.files() if file.path == path), None)
+        if file is None:
+            raise UserError(
+                f"The table {self.table.name} has no file {path}: 'tidegate table check' names damaged files."
+            )
+        if fault_of(self.table.path / path) is None:
+            raise UserError(f"The file {path} of the table {self.table.name} can be read: it stays in the table.")
+        self.table.replace([file], [], what="damaged file", data_change=True)
+        kept = self.table.path / DAMAGED / path
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            (self.table.path / path).rename(kept)
+
     # -- days
 
     def to_drop(self) -> tuple[DataFile, ...]:
         return expired(self.table.files(), self.today, self.settings.days[self.table.name])
+
+    def clock_problem(self) -> str | None:
+        """Why this machine's clock is not to be believed, where a day would be dropped by it.
+
+        All tables are looked at: one that nobody wrote to for months is no reason, as long as another one grows.
+        """
+        days = (path.name.removeprefix(f"{DATE}=") for path in self.table.path.parent.glob(f"*/{DATE}=*"))
+        return clock_problem(self.today, _dates(days)) if self.to_drop() else None
+
+    def check_clock(self) -> None:
+        """Before ``retain``, unless a person vouches for the clock: raises where the tables do not bear it out."""
+        problem = self.clock_problem()
+        if problem is not None:
+            raise UntrustedClockError(
+                f"No day of the table {self.table.name} is dropped, because {problem}: set the clock right, or if it "
+                "is right, look at 'tidegate table retain --dry-run' and drop them with 'tidegate table retain "
+                "--trust-clock'."
+            )
 
     def retain(self) -> None:
         """Drop the days that are no longer kept; their files stay for as long as a reader may need them."""
@@ -160,6 +219,12 @@ class Care:
         self.done.files_removed += vacuum.remove(self.table, paths, self.pace.rest)
         vacuum.remove_empty_days(self.table, self.today)
         self.pace.rest()
+
+
+def _dates(names: Iterable[str]) -> Iterator[date]:
+    for name in names:
+        with suppress(ValueError):
+            yield date.fromisoformat(name)
 
 
 def _check_room(path: Path, needed: int) -> None:

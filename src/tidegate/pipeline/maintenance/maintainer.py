@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
@@ -21,11 +22,12 @@ from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, 
 from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
 from tidegate.pipeline.completeness.checker import Completeness
 from tidegate.pipeline.completeness.running import CompletenessThread
-from tidegate.pipeline.maintenance.care import Care
-from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, Stopped
+from tidegate.pipeline.maintenance.care import Care, UntrustedClockError
+from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, Stopped, is_due
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings, check_retention
 from tidegate.pipeline.maintenance.table import MaintainedTable
 from tidegate.pipeline.maintenance.turn import Turn
+from tidegate.pipeline.tables.damage import UNREADABLE
 from tidegate.pipeline.tables.tables import SCHEMAS
 
 Say = Callable[[str], None]
@@ -60,7 +62,7 @@ class Maintainer:
         self._alarms: dict[str, str] = {}  # by what they are about
         self._running: str | None = None
         self._due_s = time.monotonic()
-        self._vacuum_due_s: dict[str, float] = {}
+        self._vacuumed_s: dict[str, float] = {}  # by table, Unix time
         self._spoken_s = 0.0
         # It has its own turn, and its own thread: a hole is named within a minute, whatever is being merged meanwhile.
         self._completeness = CompletenessThread(
@@ -74,6 +76,7 @@ class Maintainer:
         os.nice(_NICE)
         self._say(f"Maintainer {self._settings.name} is ready.")
         self._completeness.start()
+        self._learn_what_was_done()
         try:
             while not self._stopping.is_set():
                 if time.monotonic() >= self._due_s and self._take_turn():
@@ -142,11 +145,26 @@ class Maintainer:
 
     def _round(self) -> None:
         """Every table that is there; a problem with one does not keep the others waiting."""
+        self._learn_what_was_done()
         self._due_s = time.monotonic() + self._settings.every_s
         for table in self._tables:
             if table.exists:
                 self._running = table.name
                 self._tend(table)
+
+    def _learn_what_was_done(self) -> None:
+        """By a process before this one, or by another maintainer: a start makes nothing due, and puts nothing off."""
+        try:
+            before = self._bus.get(TABLES)
+        except (BrokerUnavailableError, DamagedDocumentError):
+            return  # then all is due
+        if before is not None:
+            self._health = {**before.tables, **self._health}
+            for name, health in before.tables.items():
+                if health.vacuumed_s is not None:
+                    self._vacuumed_s[name] = max(health.vacuumed_s, self._vacuumed_s.get(name, 0.0))
+            if not self._runs:
+                self._runs.extend(before.runs)
 
     def _tend(self, table: MaintainedTable) -> None:
         care, at_s, started_s = Care(table, self._settings, self._pace, self._fsync), time.time(), time.monotonic()
@@ -158,32 +176,47 @@ class Maintainer:
         except FencedError as error:
             problem = str(error)
             self._say(problem)  # no alarm: whoever has the table now looks after it
-        except (TidegateError, DeltaError, OSError, pa.ArrowException) as error:
+        except (TidegateError, DeltaError, *UNREADABLE, pa.ArrowException) as error:
             problem = alarm = f"The table {table.name} could not be looked after: {_first_line(error)}"
         self._alarm(table.name, alarm)
+        self._alarm(f"{table.name} damage", table.damage.sentence)
         self._runs.append(care.done.run(table.name, at_s, round(time.monotonic() - started_s, 3), problem))
 
     def _work(self, care: Care, started_s: float) -> None:
-        name = care.table.name
         self._pace.hurry = care.log_entries() > self._settings.log_entries_max
         care.shorten_log()
         trusted = self._clock.steady_for(self._settings.vacuum_after_h * 3_600)
         if trusted:
-            care.retain()
+            self._retain(care)
+            # Before the merges, which may fail for lack of the room that this makes.
+            self._vacuum(care)
         self._note(care)
         while care.compact(started_s + TABLE_S_MAX):
             self._note(care)
             if time.monotonic() > started_s + TABLE_S_MAX:
                 self._due_s = time.monotonic()  # there is more to do: the next round begins at once
                 break
-        if trusted and time.monotonic() >= self._vacuum_due_s.get(name, 0.0):
-            care.vacuum()
-            self._vacuum_due_s[name] = time.monotonic() + self._settings.vacuum_every_s
         self._note(care)
+
+    def _retain(self, care: Care) -> None:
+        about = f"{care.table.name} clock"
+        try:
+            care.check_clock()
+            care.retain()
+            self._alarm(about, None)
+        except UntrustedClockError as error:
+            self._alarm(about, str(error))
+
+    def _vacuum(self, care: Care) -> None:
+        name, now_s = care.table.name, time.time()
+        if is_due(self._vacuumed_s.get(name), now_s, self._settings.vacuum_every_s):
+            care.vacuum()
+            self._vacuumed_s[name] = now_s
 
     def _note(self, care: Care) -> None:
         """How the table is now, and whether that is too much for rests."""
-        name, health, settings = care.table.name, care.health(), self._settings
+        name, settings = care.table.name, self._settings
+        health = msgspec.structs.replace(care.health(), vacuumed_s=self._vacuumed_s.get(name))
         self._health[name] = health
         excess = [
             f"{found:,} {what} where [maintenance] {setting} allows {most:,}"

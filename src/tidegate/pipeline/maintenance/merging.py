@@ -20,9 +20,11 @@ from deltalake.transaction import AddAction
 from tidegate.model.errors import TidegateError
 from tidegate.pipeline.maintenance.keys import NULL, Bound, Group, ranges, value, within
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, rows_per_file
+from tidegate.pipeline.tables.damage import open_file
 from tidegate.pipeline.tables.groups import GroupWriter, group_bytes
 from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together
 from tidegate.pipeline.tables.tables import DATE
+from tidegate.pipeline.tables.writing import FILES
 
 # Small enough that a look-up of one device reads little, large enough that a file has few of them.
 GROUP_ROWS = 65_536
@@ -82,7 +84,7 @@ def _whole(how: Merging, files: Sequence[DataFile]) -> pa.Table | None:
     parts: list[pa.Table] = []
     taken = 0
     for file in files:
-        with pq.ParquetFile(how.directory / file.path) as reader:
+        with open_file(how.directory / file.path) as reader:
             taken += sum(group_bytes(reader.metadata))
             if taken > how.memory:
                 return None
@@ -147,7 +149,7 @@ class Source:
         return max(sizes, default=0) if self.is_sorted else sum(sizes)
 
     def read(self, group: Group) -> pa.Table:
-        with pq.ParquetFile(self.path, metadata=self.footer) as reader:
+        with open_file(self.path, self.footer) as reader:
             return reader.read_row_group(group.number, use_threads=False)
 
 
@@ -165,7 +167,7 @@ def open_sources(directory: Path, files: Sequence[DataFile], key: Sequence[str],
 
 
 def _source(directory: Path, file: DataFile, key: Sequence[str], number: int) -> Source:
-    with pq.ParquetFile(directory / file.path) as reader:
+    with open_file(directory / file.path) as reader:
         footer, width = reader.metadata, sum(map(_width, reader.schema_arrow))
     places = {footer.schema.column(place).path: place for place in range(len(footer.schema))}
     order = [pq.SortingColumn(places[name]) for name in key]
@@ -244,9 +246,7 @@ class _Output:
         self._name = f"{DATE}={self._date}/part-{uuid.uuid4()}.parquet"
         path = self._directory / self._name
         self._made.append(path)
-        return pq.ParquetWriter(
-            path, self._schema, compression="zstd", compression_level=1, sorting_columns=self._order
-        )
+        return pq.ParquetWriter(path, self._schema, sorting_columns=self._order, **FILES)
 
     def _end_file(self) -> None:
         self._write_groups(all_of_it=True)

@@ -49,6 +49,11 @@ def rest_s(worked_s: float, share: float) -> float:
     return max(0.0, worked_s) * (1 / share - 1)
 
 
+def is_due(last_s: float | None, now_s: float, every_s: float) -> bool:
+    """Whether something that was last done then, by any process, is to be done now. Clocks may have been set back."""
+    return last_s is None or not last_s <= now_s < last_s + every_s
+
+
 class SteadyClock:
     """Tells when the wall clock was set: ages of files mean nothing until they are counted by the new time."""
 

@@ -16,6 +16,10 @@ from datetime import date, timedelta
 SETTLED_S = 3_600.0
 FILES_MAX = 2_000  # in one merge, so that it is over in seconds
 _CLASS_RATIO = 4
+# So far may the clock be ahead of the tables before days are dropped by it, and on so many days must data have come
+# behind a longer pause to be believed. A clock that is wrong is set right sooner than that, or somebody notices.
+PAUSE_DAYS_MAX = 30
+VOUCHING_DAYS = 7
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,29 @@ def rows_per_file(files: Sequence[DataFile], limits: Limits) -> tuple[int, int]:
     bytes_per_row = sum(file.size for file in files) / max(1, sum(file.rows for file in files))
     low, high = limits.bytes_min / max(bytes_per_row, 0.01), 2 * limits.bytes_max / max(bytes_per_row, 0.01)
     return max(1, math.ceil(low)), max(1, math.ceil(high))
+
+
+def vouched(dates: Iterable[date]) -> date | None:
+    """The newest day that the tables themselves vouch for; None where they have none.
+
+    Days of arrival follow each other. One that lies far behind the last may be real, after a long pause, or the work of
+    a clock that was wrong: it counts once data has come on several days since.
+    """
+    runs: list[list[date]] = []
+    for day in sorted(set(dates)):
+        if runs and day - runs[-1][-1] <= timedelta(days=PAUSE_DAYS_MAX):
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    return next((run[-1] for run in reversed(runs) if len(run) >= VOUCHING_DAYS or run is runs[0]), None)
+
+
+def clock_problem(today: date, dates: Iterable[date]) -> str | None:
+    """Why no day may be dropped by this clock without a person's word."""
+    newest = vouched(dates)
+    if newest is None or today - newest <= timedelta(days=PAUSE_DAYS_MAX):
+        return None
+    return f"the clock says {today}, and the newest day that the tables vouch for is {newest}"
 
 
 def expired(files: Iterable[DataFile], today: date, days: int) -> tuple[DataFile, ...]:

@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from tidegate.model.errors import FencedError, TidegateError
 from tidegate.pipeline.maintenance.planning import DataFile
+from tidegate.pipeline.tables.damage import SetAside
 from tidegate.pipeline.tables.tables import DATE
 
 EPOCH = "maintainer-epoch"
@@ -50,6 +51,7 @@ class MaintainedTable:
         self._fsync = fsync
         self._table: DeltaTable | None = None
         self.epoch: int | None = None
+        self.damage = SetAside(name, self.path, lambda: self._active()[0])
 
     @property
     def exists(self) -> bool:

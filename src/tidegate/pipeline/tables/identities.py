@@ -9,11 +9,14 @@ under a hash of their names, and two names that collide merely share one.
 Entries are sorted columns. Those of the last snapshot are a mapped file, which the system pages in and out as memory
 allows; those that changed since then are in memory, and go to the file with the next snapshot. So memory does not grow
 with the number of devices, whatever names they make up, and an entry that was not touched for the horizon is dropped.
+The file is bounded as well: what is too much goes before its time, entries of few readings first, then the oldest.
+Who makes up names or boots has to send many readings under each to drive out those who do not.
 
-Where a snapshot was lost, absence proves nothing: until the horizon has passed, who is not there is doubtful.
+Where a snapshot was lost or cut, absence proves nothing: until the horizon has passed, who is not there is doubtful.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -30,6 +33,9 @@ ENTRY_BYTES = COLUMNS * 8
 ALL = 2**62  # a floor above every sequence
 
 _PART_ENTRIES = 1 << 18
+# An entry that stands for fewer readings is the first to go: it cost little to make, and few can come again.
+_FEW_READINGS = 16
+_MANY = 1 << 40  # above every day
 _EMPTY: Integers = np.empty((COLUMNS, 0), np.int64)
 
 
@@ -46,6 +52,16 @@ class Runs(NamedTuple):
         starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (np.diff(sequences) != 1)][: len(keys)])
         stops = np.r_[starts[1:], len(keys)][: len(starts)] - 1
         return cls(keys[starts], sequences[starts], sequences[stops])
+
+
+class Cut(NamedTuple):
+    """Which entries stay: ``entries`` in all, those above a rank and the first so many of that rank."""
+
+    entries: int
+    rank: int = -1
+    of_rank: int = 0
+    gone: int = 0
+    newest_day: int = 0  # of those that go
 
 
 class Doubtful(NamedTuple):
@@ -112,6 +128,36 @@ class KnownIdentities:
         """All entries that were touched on or after a day, sorted by key: the base of the next snapshot."""
         return np.concatenate(list(self.parts(day_min)), axis=1)
 
+    def cut(self, day_min: int, entries_max: int) -> Cut:
+        """What to leave out so that no more than so many entries are left."""
+        counts: Counter[int] = Counter()
+        for part in self.parts(day_min):
+            ranks, numbers = np.unique(_ranks(part), return_counts=True)
+            counts.update(dict(zip(ranks.tolist(), numbers.tolist(), strict=True)))
+        surplus = counts.total() - entries_max
+        if surplus <= 0:
+            return Cut(counts.total())
+        going = sorted(counts)
+        reached = np.cumsum([counts[rank] for rank in going])
+        place = int(np.searchsorted(reached, surplus))
+        days = [rank % _MANY for rank in going[: place + 1]]
+        return Cut(entries_max, going[place], int(reached[place]) - surplus, surplus, max(days))
+
+    def doubt(self, until_day: int) -> None:
+        """Entries go although they may be asked for: before that day a missing one proves nothing."""
+        self.doubted_until_day = max(self.doubted_until_day, until_day)
+
+    def kept(self, day_min: int, cut: Cut) -> Iterator[Integers]:
+        """What ``parts`` gives, without what is cut off."""
+        left = cut.of_rank
+        for part in self.parts(day_min):
+            ranks = _ranks(part)
+            border = np.flatnonzero(ranks == cut.rank)
+            stays = ranks > cut.rank
+            stays[border[:left]] = True
+            left -= min(left, len(border))
+            yield part if stays.all() else np.ascontiguousarray(part[:, stays])
+
     def parts(self, day_min: int) -> Iterator[Integers]:
         """The same bit by bit: the base may be larger than memory."""
         recent, taken = self._recent, 0
@@ -156,6 +202,13 @@ class KnownIdentities:
 def _keys(entries: Integers) -> Keys:
     keys: Keys = entries[KEY].view(np.uint64)
     return keys
+
+
+def _ranks(entries: Integers) -> Integers:
+    """The lowest is the first to go: entries of few readings by their day, then the others by theirs."""
+    readings = entries[HIGH_1] - entries[LOW_1] + entries[HIGH_2] - entries[LOW_2]
+    ranks: Integers = entries[DAY] + np.where(readings + 2 < _FEW_READINGS, 0, _MANY)
+    return ranks
 
 
 def _blank(keys: Keys) -> Integers:

@@ -5,6 +5,7 @@ millions of them compare by sorting. A reading that is stored but was never ackn
 acknowledgement may have been lost on the way.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,9 +16,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidegate.model.errors import TidegateError, UserError
+from tidegate.pipeline.tables.damage import UNREADABLE, dataset, fault_of
 
 READINGS = "readings"
 IDENTITY = ("device", "boot", "seq")
+_IDENTITIES = pa.schema([("device", pa.string()), ("boot", pa.int64()), ("seq", pa.int64())])
 EXAMPLES_MAX = 10
 KEY_MAX = 2**63
 
@@ -79,13 +82,32 @@ def read_identities(tables: Path) -> pa.Table:
     """The identities of all rows of the readings' table, as they stand in its newest version."""
     path = tables / READINGS
     try:
-        dataset = DeltaTable(str(path)).to_pyarrow_dataset()
-        table = dataset.to_table(columns=list(IDENTITY))
+        files = pa.table(DeltaTable(str(path)).get_add_actions())["path"].to_pylist()
+        table = (
+            dataset([str(path / file) for file in files], _IDENTITIES).to_table()
+            if files
+            else _IDENTITIES.empty_table()
+        )
     except TableNotFoundError:
         raise UserError(f"No table of readings at {path}: has a processing node written to it yet?") from None
-    except (DeltaError, pa.ArrowInvalid, OSError) as error:
-        raise TidegateError(f"The table at {path} cannot be read: {error}") from error
-    return table.cast(pa.schema([("device", pa.string()), ("boot", pa.int64()), ("seq", pa.int64())]))
+    except (DeltaError, *UNREADABLE) as error:
+        named = _damage(path)
+        raise TidegateError(named or f"The table at {path} cannot be read: {error}") from error
+    return table
+
+
+def _damage(path: Path) -> str | None:
+    """A sentence where a file is to blame. A verdict without its readings would be none, so nothing goes on without."""
+    with suppress(DeltaError):
+        table = DeltaTable(str(path))
+        for name in pa.table(table.get_add_actions())["path"].to_pylist():
+            if (what := fault_of(path / name)) is not None:
+                return (
+                    f"The file {name} of the table {READINGS} {what}, so nothing can be said of its readings: restore "
+                    f"it from a copy, or take it out of the table with 'tidegate table check --table {READINGS} "
+                    f"--remove {name}', and they count as lost."
+                )
+    return None
 
 
 def _with_identity(table: pa.Table) -> tuple[pa.Table, int]:

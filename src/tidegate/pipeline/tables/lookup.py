@@ -11,9 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
+from tidegate.pipeline.tables.damage import dataset, open_file
 from tidegate.pipeline.tables.tables import DATE, LogTable
 from tidegate.pipeline.transforms.parsing import READINGS
 
@@ -32,12 +31,17 @@ def matching(table: LogTable, slice_: int, wanted: pa.Table, since: date, uncomm
     for name in ("boot", "seq"):
         fitting &= (pc.field(name) >= ranges[name]["min"]) & (pc.field(name) <= ranges[name]["max"])
     fitting &= pc.field("device").isin(pc.unique(wanted["device"]))
-    paths = [*_paths(table, slice_, ranges, since), *map(str, uncommitted)]
     asked = wanted.select(IDENTITY).combine_chunks()
-    holders = [_in(asked, rows)[_FILE] for rows in _streamed(paths, [*IDENTITY, _FILE], fitting)]
-    paths = sorted({path for holder in holders for path in holder.unique().to_pylist()})
-    found = [_in(asked, rows) for path in paths for rows in _whole(path, fitting)]
-    return pa.concat_tables(found).cast(READINGS) if found else READINGS.empty_table()
+
+    def read(paths: list[str]) -> pa.Table:
+        holders = [_in(asked, rows)[_FILE] for rows in _streamed(paths, [*IDENTITY, _FILE], fitting)]
+        paths = sorted({path for holder in holders for path in holder.unique().to_pylist()})
+        found = [_in(asked, rows) for path in paths for rows in _whole(path, fitting)]
+        return pa.concat_tables(found).cast(READINGS) if found else READINGS.empty_table()
+
+    # What is yet to be committed is not set aside: without it the batch is not whole.
+    stored = table.damage.read(_paths(table, slice_, ranges, since), read)
+    return pa.concat_tables([stored, read([str(path) for path in uncommitted])])
 
 
 def _in(asked: pa.Table, rows: pa.Table) -> pa.Table:
@@ -51,27 +55,29 @@ def boxed(
     """The identities that a slice has stored of these devices within these bounds, both ends included."""
     low_high = {"device": (min(device), max(device)), "boot": boot, "seq": seq}
     ranges = {name: {"min": low, "max": high} for name, (low, high) in low_high.items()}
-    paths = _paths(table, slice_, ranges, since)
-    if not paths:
-        return _IDENTITY.empty_table()
     fitting = (pc.field("slice") == slice_) & pc.field("device").isin(pa.array(device, pa.string()))
     for name, (low, high) in (("boot", boot), ("seq", seq)):
         fitting &= (pc.field(name) >= low) & (pc.field(name) <= high)
-    return _dataset(paths).to_table(columns=IDENTITY, filter=fitting)
+
+    def read(paths: list[str]) -> pa.Table:
+        return dataset(paths, READINGS).to_table(columns=IDENTITY, filter=fitting) if paths else _IDENTITY.empty_table()
+
+    return table.damage.read(_paths(table, slice_, ranges, since), read)
 
 
 def highest(table: LogTable, slice_: int, devices: pa.Array, since: date) -> pa.Table:
     """Of each boot of these devices that has stored readings, the highest sequence: ``device``, ``boot``, ``seq``."""
-    paths = _paths(table, slice_, {"device": pc.min_max(devices).as_py()}, since)
-    if not paths:
-        return _IDENTITY.empty_table()
     fitting = (pc.field("slice") == slice_) & pc.field("device").isin(devices) & pc.field("identified")
-    found = _IDENTITY.empty_table()
-    for rows in _streamed(paths, IDENTITY, fitting):
-        found = pa.concat_tables([found, rows.cast(_IDENTITY)])
-        if found.num_rows > _FOLDED_ROWS:
-            found = _highest(found)
-    return _highest(found)
+
+    def read(paths: list[str]) -> pa.Table:
+        found = _IDENTITY.empty_table()
+        for rows in _streamed(paths, IDENTITY, fitting):
+            found = pa.concat_tables([found, rows.cast(_IDENTITY)])
+            if found.num_rows > _FOLDED_ROWS:
+                found = _highest(found)
+        return _highest(found)
+
+    return table.damage.read(_paths(table, slice_, {"device": pc.min_max(devices).as_py()}, since), read)
 
 
 def _highest(rows: pa.Table) -> pa.Table:
@@ -79,22 +85,18 @@ def _highest(rows: pa.Table) -> pa.Table:
     return highs.select(IDENTITY).cast(_IDENTITY)
 
 
-def _dataset(paths: list[str]) -> ds.Dataset:
-    return ds.dataset(paths, schema=READINGS, format="parquet", partitioning=None)
-
-
 def _streamed(paths: list[str], columns: list[str], fitting: pc.Expression) -> Iterator[pa.Table]:
     """The fitting rows bit by bit: a device may have stored more than fits into memory, and ask for one of them."""
     if paths:
-        batches = _dataset(paths).scanner(columns, fitting, batch_readahead=2, fragment_readahead=2).to_batches()
-        yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+        scanned = dataset(paths, READINGS).scanner(columns, fitting, batch_readahead=2, fragment_readahead=2)
+        yield from (pa.Table.from_batches([batch]) for batch in scanned.to_batches() if batch.num_rows)
 
 
 def _whole(path: str, fitting: pc.Expression) -> Iterator[pa.Table]:
     """A file's fitting rows with all columns. A scanner would have whole groups in memory, and several at once."""
-    (fragment,) = _dataset([path]).get_fragments()
+    (fragment,) = dataset([path], READINGS).get_fragments()
     groups = [group.id for group in fragment.subset(fitting).row_groups]
-    with pq.ParquetFile(path) as file:
+    with open_file(path) as file:
         for batch in file.iter_batches(_WIDE_ROWS, groups, use_threads=False):
             rows = pa.Table.from_batches([batch]).filter(fitting)
             if rows.num_rows:
@@ -102,7 +104,7 @@ def _whole(path: str, fitting: pc.Expression) -> Iterator[pa.Table]:
 
 
 def _paths(table: LogTable, slice_: int, ranges: dict[str, Any], since: date) -> list[str]:
-    """The active files that may hold such rows, by their statistics."""
+    """The active files that may hold such rows, by their statistics; relative to the table."""
     files = pa.table(table.refresh().get_add_actions(flatten=True))
     if not files.num_rows:
         return []
@@ -110,4 +112,5 @@ def _paths(table: LogTable, slice_: int, ranges: dict[str, Any], since: date) ->
     may_hold &= pc.field(f"partition.{DATE}") >= pa.scalar(since)
     for name, bounds in ranges.items():
         may_hold &= (pc.field(f"min.{name}") <= bounds["max"]) & (pc.field(f"max.{name}") >= bounds["min"])
-    return [str(table.path / path) for path in files.filter(may_hold)["path"].to_pylist()]
+    paths: list[str] = files.filter(may_hold)["path"].to_pylist()
+    return paths

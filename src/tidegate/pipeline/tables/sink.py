@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 from tidegate.model.errors import SequenceGapError, TidegateError
 from tidegate.pipeline.tables.identities import KnownIdentities
 from tidegate.pipeline.tables.screening import Screen
-from tidegate.pipeline.tables.snapshots import load_known, save_known
+from tidegate.pipeline.tables.snapshots import load_known, save_known, too_many
 from tidegate.pipeline.tables.tables import Mark, Step, Tables
 from tidegate.pipeline.tables.writing import (
     DAY_US,
@@ -61,11 +61,12 @@ class Sink:
         *,
         commit_s: float = 0.0,
         alarm: Say = lambda _: None,
+        damaged: Say = lambda _: None,
     ) -> None:
         """``owned`` tells this node's slices and epochs: what is new among them is loaded while the tasks still run.
 
         Results are held back until ``commit_s`` have passed since the last commit. ``alarm`` hears what is wrong with
-        identities that were written down.
+        identities that were written down, ``damaged`` what is wrong with files of the readings' table.
         """
         self._tables = tables
         self._settings = settings
@@ -73,11 +74,12 @@ class Sink:
         self._snapshot_s = snapshot_s
         self._commit_s = commit_s
         self._alarm = alarm
+        self._damaged = damaged
         self._seen: dict[int, KnownIdentities] = {}
         self._marks: dict[int, Mark | None] = {}
         self._epochs: dict[int, int] = {}
         self._snapshot_due: dict[int, float] = {}
-        self._unwritten: set[int] = set()  # slices whose identities could not be used, until they are written anew
+        self._problems: dict[int, str] = {}  # with the identities of slices, until they are written anew
         self._owned = owned
         self._loaded: dict[tuple[int, int, int], KnownIdentities] = {}
         self._background = ThreadPoolExecutor(2, thread_name_prefix="sink")
@@ -139,6 +141,8 @@ class Sink:
         means = [add for result in results for add in result.means]
         self._pending = self._background.submit(self._tables.means.commit, means, steps)
         self._save_snapshots(steps)
+        self._tables.readings.damage.follow()
+        self._damaged(self._tables.readings.damage.sentence)
 
     def settle(self) -> None:
         """Wait for the means of the last batch; raise what went wrong with them."""
@@ -188,11 +192,18 @@ class Sink:
         self._tables.readings.refresh()  # a handle that waited long for its first batch cannot be asked any more
         mark = self._tables.readings.mark(slice_)
         day = max(today(), mark.stamp_us // DAY_US if mark else 0)
-        loaded = load_known(self._tables, slice_, offset, day, self._settings.horizon_days)
+        day_min = min(today(), mark.stamp_us // DAY_US if mark else 0)
+        loaded = load_known(self._tables, slice_, offset, day, self._settings.horizon_days, day_min=day_min)
         if loaded.problem is not None:
-            self._unwritten.add(slice_)
-            self._alarm(loaded.problem)
+            self._tell(slice_, loaded.problem)
         return loaded.known
+
+    def _tell(self, slice_: int, problem: str | None) -> None:
+        """What is wrong with the identities of a slice, as long as it is; of several slices the last."""
+        self._problems.pop(slice_, None)
+        if problem is not None:
+            self._problems[slice_] = problem
+        self._alarm(next(reversed(self._problems.values()), None))
 
     def _load_ahead(self) -> None:
         """Load what slices that are new here will need. Runs beside the tasks, when nobody else uses the readings."""
@@ -262,17 +273,16 @@ class Sink:
             mark = self._marks[slice_]
             # Two clocks have to agree that an entry is past the horizon: one of them may have stepped.
             day = min(today(), mark.stamp_us // DAY_US if mark else 0)
-            save_known(
+            cut_off = save_known(
                 self._tables,
                 slice_,
                 steps[slice_].to,
                 self._seen[slice_],
                 day - self._settings.horizon_days,
                 fsync=self._settings.fsync,
+                horizon_days=self._settings.horizon_days,
             )
-            self._unwritten.discard(slice_)
-            if not self._unwritten:
-                self._alarm(None)
+            self._tell(slice_, too_many(slice_, cut_off) if cut_off else None)
             took_s = time.monotonic() - now
             self._snapshot_due[slice_] = now + max(self._snapshot_s, took_s * _SNAPSHOT_SHARE)
 

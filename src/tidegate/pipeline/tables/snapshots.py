@@ -15,10 +15,13 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities
+from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities, Runs
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import identities_of
 
+# Of a slice: 224 MB, and with the second snapshot and one that is being written three times that. Some millions of
+# devices that boot once a month fit into eight slices; who has more boots made up.
+ENTRIES_MAX = 4_000_000
 _KEPT = 2
 _MAGIC = 0x54474B4E4F574E32  # TGKNOWN2
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
@@ -45,18 +48,39 @@ def _offset(path: Path) -> int:
     return int(path.stem) if path.stem.isdecimal() else -1
 
 
-def save_known(tables: Tables, slice_: int, offset: int, known: KnownIdentities, day_min: int, *, fsync: bool) -> None:
-    """Write all entries that were touched since ``day_min``, and let memory go of them."""
+def save_known(
+    tables: Tables,
+    slice_: int,
+    offset: int,
+    known: KnownIdentities,
+    day_min: int,
+    *,
+    fsync: bool,
+    horizon_days: int = 30,
+) -> int:
+    """Write all entries that were touched since ``day_min``, and let memory go of them.
+
+    How many of them it had to leave out, because there are more than ``ENTRIES_MAX``.
+    """
     directory = _directory(tables, slice_)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{offset:020d}{_SUFFIX}"
     partial = path.with_suffix(f".{os.getpid()}")
-    _write(partial, known, day_min, fsync=fsync)
+    cut_off = _write(partial, known, day_min, horizon_days, fsync=fsync)
     partial.replace(path)
     known.rebase(_mapped(path))
     for old in sorted(directory.glob(f"*{_SUFFIX}"))[:-_KEPT]:
         old.unlink(missing_ok=True)
     _remove_leftovers(directory, path.stat().st_mtime)
+    return cut_off
+
+
+def too_many(slice_: int, cut_off: int) -> str:
+    return (
+        f"Slice {slice_} has {cut_off:,} more pairs of device and boot than the {ENTRIES_MAX:,} that are remembered: "
+        "those are looked up in the table when they come again, which takes longer. Find out in the readings' table "
+        "which devices make up names or boots, or use more slices."
+    )
 
 
 def _remove_leftovers(directory: Path, now_s: float) -> None:
@@ -80,8 +104,14 @@ def _remove_unborn(tables: Tables, slice_: int, committed: int) -> None:
                 path.unlink(missing_ok=True)
 
 
-def load_known(tables: Tables, slice_: int, committed: int, day: int, horizon_days: int) -> Loaded:
-    """The identities of everything of this slice up to ``committed``."""
+def load_known(
+    tables: Tables, slice_: int, committed: int, day: int, horizon_days: int, *, day_min: int | None = None
+) -> Loaded:
+    """The identities of everything of this slice up to ``committed``.
+
+    ``day`` is today by the clock that is ahead, ``day_min`` by the one that is behind, where there are two.
+    """
+    day_min = day if day_min is None else day_min
     problems = []
     _remove_unborn(tables, slice_, committed)
     for path in sorted(_directory(tables, slice_).glob(f"*{_SUFFIX}"), reverse=True):
@@ -96,32 +126,38 @@ def load_known(tables: Tables, slice_: int, committed: int, day: int, horizon_da
             problems.append(f"The identities in {path} cannot be used ({error}).")
             continue
         behind = tables.readings.rows(_IDENTITY, slice_, offset, committed)
-        _complete(known, behind, day)
+        _complete(known, behind, day, day_min)
         return Loaded(known, problems[0] if problems else None)
     if not committed:
         return Loaded(KnownIdentities())
     if not _directory(tables, slice_).exists() and committed <= _SHORT:
         known = KnownIdentities()
-        _complete(known, tables.readings.rows(_IDENTITY, slice_, 0, committed), day)
+        _complete(known, tables.readings.rows(_IDENTITY, slice_, 0, committed), day, day_min)
         return Loaded(known)
     what = problems[0] if problems else f"The identities of slice {slice_} are not written down."
     remedy = f"Devices are looked up in the table as they come by, for {horizon_days} days; nothing has to be done."
     return Loaded(KnownIdentities(doubted_until_day=day + horizon_days), f"{what} {remedy}")
 
 
-def _complete(known: KnownIdentities, behind: pa.Table, day: int) -> None:
+def _complete(known: KnownIdentities, behind: pa.Table, day: int, day_min: int) -> None:
     if behind.num_rows:
         found = identities_of(behind)
         for runs in found.runs(np.ones(len(found.rows), bool)).values():
-            known.add(runs, day)
+            # Who is not there though it may have been before stays so: the table knows more of it than these rows.
+            absent = known.absent(np.unique(runs.keys), day_min)
+            is_there = ~np.isin(runs.keys, absent)
+            known.add(Runs(runs.keys[is_there], runs.lows[is_there], runs.highs[is_there]), day)
 
 
-def _write(path: Path, known: KnownIdentities, day_min: int, *, fsync: bool) -> None:
+def _write(path: Path, known: KnownIdentities, day_min: int, horizon_days: int, *, fsync: bool) -> int:
     """In two passes over all entries, so that memory never holds them: one counts, one writes."""
-    entries = sum(part.shape[1] for part in known.parts(day_min))
+    cut = known.cut(day_min, ENTRIES_MAX)
+    entries = cut.entries
+    if cut.gone:
+        known.doubt(cut.newest_day + horizon_days + 1)  # until then it would have been kept
     with path.open("w+b") as file:
         at = 0
-        for part in known.parts(day_min):
+        for part in known.kept(day_min, cut):
             for column in range(COLUMNS):
                 file.seek(_HEADER.itemsize + (column * entries + at) * part.itemsize)
                 file.write(part[column].tobytes())
@@ -133,6 +169,7 @@ def _write(path: Path, known: KnownIdentities, day_min: int, *, fsync: bool) -> 
         if fsync:
             file.flush()
             os.fsync(file.fileno())
+    return cut.gone
 
 
 def _checksum(file: BinaryIO) -> int:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from tidegate.model.errors import FencedError, TidegateError, UserError
+from tidegate.pipeline.tables.damage import SetAside, open_file
 from tidegate.pipeline.transforms.means import MEANS
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED
 
@@ -74,6 +74,10 @@ class LogTable:
         self.name = name
         self.path = directory / name
         self._table: DeltaTable | None = None
+        self.damage = SetAside(name, self.path, self._active)
+
+    def _active(self) -> set[str]:
+        return set(pa.table(self.refresh().get_add_actions())["path"].to_pylist())
 
     @property
     def handle(self) -> DeltaTable:
@@ -220,11 +224,14 @@ class LogTable:
         may_hold = (low <= to) & (high > after) & (pc.field("min.slice") <= slice_) & (pc.field("max.slice") >= slice_)
         wanted = (pc.field("slice") == slice_) & (pc.field("offset") > after) & (pc.field("offset") <= to)
         needed = sorted({*columns, "slice", "offset"})
-        parts = [
-            pq.ParquetFile(self.path / path).read(columns=needed, use_threads=False).filter(wanted).select(columns)
-            for path in files.filter(may_hold)["path"].to_pylist()
-        ]
-        return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
+
+        def read(paths: list[str]) -> pa.Table:
+            files = (open_file(path).read(columns=needed, use_threads=False) for path in paths)
+            return pa.concat_tables(
+                [schema.empty_table(), *(file.filter(wanted).select(columns).cast(schema) for file in files)]
+            )
+
+        return self.damage.read(files.filter(may_hold)["path"].to_pylist(), read)
 
 
 def _is_outdated(error: DeltaError) -> bool:

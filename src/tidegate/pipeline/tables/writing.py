@@ -33,6 +33,7 @@ from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED, parse
 
+FILES = {"compression": "zstd", "compression_level": 1, "write_page_checksum": True}
 DAY_US = 86_400_000_000
 EPOCH = date(1970, 1, 1)
 # Clocks without a battery begin in 1970 or 2000. No device that runs today took a reading before 2015.
@@ -291,7 +292,7 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     name = f"{DATE}={day}/part-{uuid.uuid4()}.parquet"
     path = settings.tables / table / name
     path.parent.mkdir(exist_ok=True)
-    with pq.ParquetWriter(path, rows.schema, compression="zstd", compression_level=1) as writer:
+    with pq.ParquetWriter(path, rows.schema, **FILES) as writer:
         groups = GroupWriter(writer)
         groups.write(rows)
         groups.finish()
