@@ -15,9 +15,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities
 from tidegate.pipeline.tables.tables import Tables
-from tidegate.pipeline.tables.writing import identities_of
 
 _KEPT = 2
 _MAGIC = 0x54474B4E4F574E32  # TGKNOWN2
