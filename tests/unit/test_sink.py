@@ -560,6 +560,16 @@ def test_a_part_knows_the_message_that_its_task_began_behind_and_repeats_of_earl
     assert Tables(bench.directory).readings.position(0).offset == 6 + rest
 
 
+def test_a_proof_that_came_with_an_earlier_part_is_not_lost(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "PART_BYTES", 1)
+    bench.write(1, 0, [reading(1)])
+    moved = bench.batch(1, 0, [reading(7), reading(8)]).set_column(3, "after", pa.array([1, 1]))
+    first, second = in_parts(bench, [moved.slice(0, 1), bench.batch(0, 0, [reading(1)]), moved.slice(1, 1)])
+    assert (list(first.slices), list(second.slices)) == ([0], [1])
+    with pytest.raises(SequenceGapError, match="Slice 1 has another message at 1"):
+        bench.sink.commit_results([first, second])
+
+
 # -- the message before the first one
 
 
