@@ -3,34 +3,49 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.sources.slices import PARTITION_ROWS_MIN, group_ranges, share_rows
+from tidegate.pipeline.sources.sharing import share_rows
+from tidegate.pipeline.sources.slices import PARTITION_ROWS_MIN, group_ranges
 
-spans = st.dictionaries(
-    st.integers(0, 63),
-    st.tuples(st.integers(0, 1000), st.integers(0, 1000)).map(lambda p: (p[0], p[0] + p[1])),
-    min_size=1,
-)
-
-
-@given(spans, st.integers(0, 20_000))
-def test_shares_stay_within_the_limit_and_use_it_up(wanted: dict[int, tuple[int, int]], limit: int) -> None:
-    reach = share_rows(wanted, limit)
-    taken = {slice_: reach[slice_] - after for slice_, (after, _) in wanted.items()}
-    available = {slice_: end - after for slice_, (after, end) in wanted.items()}
-    assert all(0 <= taken[slice_] <= available[slice_] for slice_ in wanted)
-    assert sum(taken.values()) == min(limit, sum(available.values()))
+waiting_rows = st.dictionaries(st.integers(0, 63), st.integers(0, 1000), min_size=1)
+message_sizes = st.dictionaries(st.integers(0, 63), st.floats(1.0, 100_000.0))
+NO_SIZES: dict[int, float] = {}
+ANY = 1 << 40
 
 
-@given(spans, st.integers(1, 20_000))
-def test_a_slice_that_wants_little_gets_all_of_it(wanted: dict[int, tuple[int, int]], limit: int) -> None:
-    reach = share_rows(wanted, limit)
-    for slice_, (after, end) in wanted.items():
-        if end - after <= limit // len(wanted):
-            assert reach[slice_] == end
+@given(waiting_rows, st.integers(0, 20_000))
+def test_shares_stay_within_the_limit_and_use_it_up(waiting: dict[int, int], limit: int) -> None:
+    taken = share_rows(waiting, NO_SIZES, limit, ANY)
+    assert all(0 <= taken[slice_] <= waiting[slice_] for slice_ in waiting)
+    assert sum(taken.values()) == min(limit, sum(waiting.values()))
 
 
-def test_a_log_that_went_back_is_not_read_backwards() -> None:
-    assert share_rows({0: (10, 4)}, 100) == {0: 10}
+@given(waiting_rows, st.integers(1, 20_000))
+def test_a_slice_that_wants_little_gets_all_of_it(waiting: dict[int, int], limit: int) -> None:
+    taken = share_rows(waiting, NO_SIZES, limit, ANY)
+    for slice_, count in waiting.items():
+        if count <= limit // len(waiting):
+            assert taken[slice_] == count
+
+
+@given(waiting_rows, message_sizes, st.integers(64, 20_000), st.integers(1, 1_000_000))
+def test_bytes_are_a_limit_as_well_but_every_slice_that_has_something_gets_on(
+    waiting: dict[int, int], sizes: dict[int, float], rows_max: int, bytes_max: int
+) -> None:
+    taken = share_rows(waiting, sizes, rows_max, bytes_max)
+    without = share_rows(waiting, sizes, rows_max, ANY)
+    assert all(min(1, count) <= taken[slice_] <= without[slice_] for slice_, count in waiting.items())
+    beyond_one = {slice_: count for slice_, count in taken.items() if count > 1}
+    assert sum(count * sizes.get(slice_, 1.0) for slice_, count in beyond_one.items()) <= bytes_max + len(waiting)
+    if sum(count * sizes.get(slice_, 1.0) for slice_, count in without.items()) < bytes_max - len(waiting):
+        assert taken == without
+
+
+def test_a_slice_of_small_messages_is_not_cut_because_another_has_large_ones() -> None:
+    assert share_rows({0: 5_000, 1: 5_000}, {0: 60_000.0, 1: 200.0}, 400_000, 16 << 20) == {0: 262, 1: 5_000}
+
+
+def test_a_message_that_is_larger_than_all_bytes_gets_through() -> None:
+    assert share_rows({0: 9, 1: 0}, {0: 60_000.0, 1: 60_000.0}, 400_000, 1) == {0: 1, 1: 0}
 
 
 ranges = st.lists(st.integers(1, 50_000), min_size=1, max_size=64).map(

@@ -17,13 +17,14 @@ def report(
     ms: int = 400,
     ends: tuple[int, ...] = (300, 200),
     latest: tuple[int, ...] | None = None,
+    cut: tuple[int, ...] = (),
     run: str = "0cb93da5",
 ) -> dict[str, Any]:
     newest = ends if latest is None else latest
     source = {
         "startOffset": None,
         "endOffset": {str(slice_): [2, 0, end] for slice_, end in enumerate(ends)},
-        "latestOffset": {str(slice_): [0, 0, end] for slice_, end in enumerate(newest)},
+        "latestOffset": {str(slice_): [int(slice_ in cut), 0, end] for slice_, end in enumerate(newest)},
         "numInputRows": rows,
     }
     return {
@@ -56,7 +57,9 @@ NOTHING = limit(0, 0.0)
     [
         pytest.param(report(ms=999), NOTHING, id="short, and nothing left: it had little to do"),
         pytest.param(report(ms=1000), limit(500, 1.0), id="a second of work"),
-        pytest.param(report(latest=(300, 201)), limit(500, 0.4), id="one row had to wait"),
+        pytest.param(report(latest=(300, 201), cut=(1,)), limit(500, 0.4), id="one row had to wait"),
+        pytest.param(report(latest=(300, 201)), NOTHING, id="one row waits, but not because of a limit"),
+        pytest.param(report(ends=(300,), latest=(300, 201), cut=(1,)), NOTHING, id="a slice that is not held any more"),
         pytest.param(report(rows=0, ms=3000), NOTHING, id="a long batch of nothing"),
         pytest.param(report(rows=67, ms=1673), NOTHING, id="suddenly ten times slower: it was held up"),
         pytest.param(report(rows=67, ms=1673, run="another"), NOTHING, id="the first batch of a query"),
@@ -109,16 +112,18 @@ def test_a_node_is_ready_once_a_batch_has_ended_even_one_without_slices() -> Non
 def test_what_waits_for_the_next_trigger_is_at_the_limit_meanwhile() -> None:
     board = ProgressBoard("node-1", trigger_s=1.0)
     for batch in (1, 2, 3):
-        board.progressed(report(batch, latest=(300, 201)))
+        board.progressed(report(batch, latest=(300, 201), cut=(1,)))
     assert progress(board).limit == limit(1000, 2.0)
 
 
-def test_a_small_batch_that_left_something_was_not_cut_short_by_the_limit() -> None:
-    """A slice that is on its way leaves rows behind, too."""
-    board = ProgressBoard("node-1", rows_max=1000)
-    for batch, rows in enumerate([800, 499, 500], start=1):
-        board.progressed(report(batch, rows=rows, latest=(300, 201)))
-    assert progress(board).limit == limit(500, 0.4)
+def test_few_rows_are_at_the_limit_if_their_bytes_were_and_many_rows_are_not_if_nothing_cut_them() -> None:
+    board = ProgressBoard("node-1")
+    board.progressed(report(1, rows=800))
+    board.progressed(report(2, rows=9, latest=(300, 201), cut=(1,)))
+    board.progressed(report(3, rows=400_000, ms=5_000))
+    said = progress(board)
+    assert [batch.at_limit for batch in said.batches] == [False, True, False]
+    assert said.limit == limit(400_009, 5.4), "a long batch shows what a node can do, too"
 
 
 def test_a_node_that_stops_in_good_order_says_so_even_if_nothing_else_is_new() -> None:
@@ -145,7 +150,7 @@ def test_an_alarm_stands_until_the_one_who_raised_it_ends_it() -> None:
 def test_batches_with_rows_are_told_with_their_end_and_whether_they_were_at_the_limit() -> None:
     board = ProgressBoard("node-1")
     for batch, one in enumerate([(200, 500), (0, 3), (900, 1500)]):
-        board.progressed(report(batch, rows=one[0], ms=one[1]))
+        board.progressed(report(batch, rows=one[0], ms=one[1], cut=(0,) if batch else ()))
     first, second = progress(board).batches
     assert (first.rows, first.seconds, first.at_limit) == (200, 0.5, False)
     assert (second.rows, second.seconds, second.at_limit) == (900, 1.5, True)

@@ -1,5 +1,6 @@
 """When a query counts as hanging: a table of silences, and how long the wait is for what kind of node."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_a_board_tells_when_its_query_hangs() -> None:
     board.progressed(idle)
     assert watched(board, 30) is None
     assert watched(board, 5) is not None
+
+
+def test_a_part_of_a_long_batch_is_a_sign_of_life() -> None:
+    board = ProgressBoard("node-1", pulse=Pulse(FLOOR_S))
+    board.committed([], now_s=0.0)
+    for _ in range(10):
+        assert watched(board, 20) is None
+        board.worked()
+    assert watched(board, 29) is None
+    assert watched(board, 10) is not None
+
+
+def test_a_task_that_has_written_a_part_is_noticed_once() -> None:
+    scratch = Scratch("tidegate-test-")
+    try:
+        assert not scratch.has_new_part()
+        scratch.alive.touch()
+        assert [scratch.has_new_part(), scratch.has_new_part()] == [True, False]
+        os.utime(scratch.alive, ns=(1, 1))
+        assert scratch.has_new_part()
+    finally:
+        scratch.remove()
 
 
 def test_rows_that_are_under_way_are_waited_for() -> None:

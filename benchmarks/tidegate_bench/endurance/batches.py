@@ -34,12 +34,11 @@ class Driver:
         self.sink.settle()
         self.sink.close()
 
-    def task(self, devices: Mapping[int, list[str]], sequence: int) -> TaskResult:
+    def task(self, devices: Mapping[int, list[str]], sequence: int) -> list[TaskResult]:
         """One reading of each device, all slices in one task."""
         batches = [self._batch(slice_, names, sequence) for slice_, names in devices.items()]
-        (written,) = write_files(self.settings, iter(batches))
-        result: TaskResult = pickle.loads(written.column("result")[0].as_py())  # noqa: S301 - written above
-        return result
+        written = write_files(self.settings, iter(batches))
+        return [pickle.loads(part.column("result")[0].as_py()) for part in written]  # noqa: S301 - written above
 
     def _batch(self, slice_: int, devices: list[str], sequence: int) -> pa.RecordBatch:
         after, count = self.offsets[slice_], len(devices)
@@ -57,10 +56,10 @@ class Driver:
         }
         return pa.RecordBatch.from_pydict(columns)
 
-    def commit(self, result: TaskResult) -> float:
+    def commit(self, results: list[TaskResult]) -> float:
         """How long the driver's half took."""
         started_s = time.perf_counter()
-        self.sink.commit_results([result])
+        self.sink.commit_results(results)
         self.sink.settle()
         return time.perf_counter() - started_s
 

@@ -44,10 +44,19 @@ class SliceRange(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The sequences of the first and the last message that a slice holds; first is last + 1 where it holds none."""
+    """The sequences of the first and the last message that a slice holds; first is last + 1 where it holds none.
+
+    ``bytes`` is what all of them take together; 0 where the broker does not say.
+    """
 
     first: int
     last: int
+    bytes: int = 0
+
+    @property
+    def message_bytes(self) -> float:
+        """What a message takes on average, at least 1: any one of them may take much more."""
+        return max(1.0, self.bytes / max(1, self.last - self.first + 1))
 
 
 class SlicedLog(Protocol):

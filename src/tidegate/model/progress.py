@@ -29,7 +29,7 @@ class WorkTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowsAtLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows and seconds of the batches that show what the node can do."""
+    """Rows and seconds of the batches that show what the node can do: those that a limit cut, and long ones."""
 
     rows: int = 0
     seconds: float = 0.0
@@ -41,7 +41,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     at_s: float  # when it ended (Unix time)
     rows: int
     seconds: float
-    at_limit: bool = False  # it shows what the node can do
+    at_limit: bool = False  # the limit of rows or bytes cut it: more was waiting
 
 
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):

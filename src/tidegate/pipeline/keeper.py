@@ -75,6 +75,9 @@ class Keeper(threading.Thread):
     def _keep(self) -> None:
         renewed_s = 0.0
         while not self._ending.is_set():
+            scratch = self._scratch()
+            if scratch is not None and scratch.has_new_part():
+                self._board.worked()
             stalled_s = self._board.stalled_s(time.monotonic(), self._rows_planned)
             if stalled_s is not None:
                 self._give_up(stalled_s)

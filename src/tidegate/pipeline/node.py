@@ -58,7 +58,7 @@ class Node:
         self._lease_lost = threading.Event()
         trigger_s = settings.trigger_ms / 1e3
         pulse = Pulse(settings.stall_s_min, trigger_s, settings.cost_us_per_record / 1e6)
-        self._board = ProgressBoard(settings.name, trigger_s, settings.rows_per_batch_max, pulse)
+        self._board = ProgressBoard(settings.name, trigger_s, pulse)
         self._scratch: Scratch | None = None
         self._failure: BaseException | None = None
         self._was_ready = False
@@ -224,6 +224,7 @@ class Node:
             self._fsync,
             scratch.evidence,
             settings.identity_horizon_days,
+            scratch.alive,
         )
         return Sink(
             tables,
@@ -251,6 +252,7 @@ class Node:
             .option("node", settings.name)
             .option("partitions", str(spark.sparkContext.defaultParallelism))
             .option("rows_per_batch", str(settings.rows_per_batch_max))
+            .option("bytes_per_batch", str(settings.bytes_per_batch_max))
             .option("evidence", str(scratch.evidence))
             .load()
         )

@@ -22,51 +22,43 @@ from tidegate.pipeline.tables.writing import TaskResult
 LONG_BATCH_S = 1.0
 # A long batch that is slower than this share of the one before it was held up by something; the next one will tell.
 HELD_UP_SHARE = 0.5
-FULL_SHARE = 0.5
 
 Offsets = dict[str, list[int]]
 
 
-class LimitCounter:
+class CapacityCounter:
     """Rows and seconds of the batches that show what the node can do.
 
-    Such a batch had to leave something waiting, or it was long. The first batch of a query that has rows shows how long
-    a query takes to start, and a long one that is suddenly much slower shows a pause of the machine. What is left
-    waiting by a batch that is shorter than the trigger waits for the next one: that time is a part of the limit.
+    Such a batch was cut by a limit, or it was long. The first batch of a query that has rows shows how long a query
+    takes to start, and a long one that is suddenly much slower shows a pause of the machine. What a limit leaves
+    waiting in a batch that is shorter than the trigger waits for the next one: that time counts as well.
     """
 
-    def __init__(self, trigger_s: float, rows_max: int) -> None:
+    def __init__(self, trigger_s: float) -> None:
         self._trigger_s = trigger_s
-        self._rows_max = rows_max
         self.rows = 0
         self.seconds = 0.0
         self._query: str | None = None
         self._rows_per_s: float | None = None
 
-    def add(self, progress: dict[str, Any], ends: Offsets, latest: Offsets) -> bool:
-        """Whether the batch is one of them."""
+    def add(self, progress: dict[str, Any], *, was_cut: bool) -> None:
         rows, seconds = progress.get("numInputRows", 0), progress.get("batchDuration", 0) / 1e3
         if not rows or not seconds:
-            return False
+            return
         before = self._rows_per_s if progress.get("runId") == self._query else None
         self._query, self._rows_per_s = progress.get("runId"), rows / seconds
         if before is None:
-            return False
-        left = any(slice_ in latest and at[2] < latest[slice_][2] for slice_, at in ends.items())
-        # A batch that left something and was small nevertheless was cut short by a slice on its way, not by the limit.
-        at_limit = (left and rows >= FULL_SHARE * self._rows_max) or (
-            seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before
-        )
-        if at_limit:
+            return
+        was_long = seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before
+        if was_cut or was_long:
             self.rows += rows
             self.seconds += max(seconds, self._trigger_s)
-        return at_limit
 
 
 class ProgressBoard:
     """Written by the query's threads, read by the keeper. ``progress`` is None while there is nothing new."""
 
-    def __init__(self, node: str, trigger_s: float = 0.0, rows_max: int = 1, pulse: Pulse | None = None) -> None:
+    def __init__(self, node: str, trigger_s: float = 0.0, pulse: Pulse | None = None) -> None:
         """Without a pulse nobody asks how long the query has been silent."""
         self._lock = threading.Lock()
         self._pulse = pulse or Pulse(math.inf)
@@ -76,7 +68,7 @@ class ProgressBoard:
         self._reported: tuple[Any, ...] = ()
         self._totals = WorkTotals()
         self._rejects = RejectCounter()
-        self._limit = LimitCounter(trigger_s, rows_max)
+        self._capacity = CapacityCounter(trigger_s)
         self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
         self._heap_mib = 0
@@ -89,6 +81,11 @@ class ProgressBoard:
         with self._lock:
             self._pulse.started()
 
+    def worked(self) -> None:
+        """Called when a part of a batch is done."""
+        with self._lock:
+            self._pulse.worked()
+
     def committed(self, results: list[TaskResult], now_s: float) -> None:
         """Called after each commit with what it covered; an empty batch that ended well is one too."""
         with self._lock:
@@ -96,18 +93,20 @@ class ProgressBoard:
             self._problem = None
             if results:
                 self._committed_at_s = now_s
+            oldest_us: dict[int, int] = {}
             for result in results:
                 self._rejects.add(result.rejects)
                 rows = sum(work.rows for work in result.slices.values())
                 for slice_, work in result.slices.items():
                     before = self._slices.get(slice_, SliceProgress(committed=0))
+                    oldest_us[slice_] = min(work.oldest_us, oldest_us.get(slice_, work.oldest_us))
                     self._slices[slice_] = SliceProgress(
                         epoch=work.step.epoch,
                         committed=work.step.to,
                         rows=before.rows + work.rows,
                         bytes=before.bytes + work.payload_bytes,
                         cost_us_per_row=round(result.busy_s * 1e6 / rows, 2),
-                        age_s=round(now_s - work.oldest_us / 1e6, 3),
+                        age_s=round(now_s - oldest_us[slice_] / 1e6, 3),
                     )
             rows = sum(work.rows for one in results for work in one.slices.values())
             self._pulse.was_busy(rows, sum(one.busy_s for one in results))
@@ -136,7 +135,9 @@ class ProgressBoard:
             self._pulse.beat()
             if progress.get("numInputRows"):
                 self._pulse.took(progress.get("batchDuration", 0) / 1e3)
-            self._batches += _batches(progress, at_limit=self._limit.add(progress, ends, latest))
+            was_cut = any(at[0] for slice_, at in latest.items() if slice_ in ends)
+            self._capacity.add(progress, was_cut=was_cut)
+            self._batches += _batches(progress, at_limit=was_cut)
             held = {int(name): at for name, at in ends.items()}
             self._slices = {
                 slice_: msgspec.structs.replace(
@@ -214,7 +215,7 @@ class ProgressBoard:
             totals=self._totals,
             rejects=dict(self._rejects.by_reason),
             rejected_devices=self._rejects.worst(),
-            limit=RowsAtLimit(rows=self._limit.rows, seconds=round(self._limit.seconds, 3)),
+            limit=RowsAtLimit(rows=self._capacity.rows, seconds=round(self._capacity.seconds, 3)),
             slices=dict(self._slices),
             batches=tuple(self._batches),
         )

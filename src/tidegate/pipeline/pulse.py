@@ -1,8 +1,8 @@
 """Whether a query still gets something done. No clock and no IO: whoever looks brings the time.
 
-A sign of life is a batch that was committed, an idle poll that was answered, or an error that ended the query: what
-hangs gives none of them. How long to wait for the next one follows the batches, so that a node with much to do is not
-taken for one that hangs:
+A sign of life is a batch that was committed, a part of one that was written, an idle poll that was answered, or an
+error that ended the query: what hangs gives none of them. How long to wait for the next one follows the batches, so
+that a node with much to do is not taken for one that hangs:
 
     trigger + max(floor, 5 · longest recent batch, 5 · rows planned · seconds per row)
 
@@ -41,6 +41,10 @@ class Pulse:
     def beat(self) -> None:
         """The query has got something done."""
         self._has_beaten = True
+        self._silent_s = 0.0
+
+    def worked(self) -> None:
+        """A part of the batch under way is done, though not yet the batch: nothing is known of how long that takes."""
         self._silent_s = 0.0
 
     def took(self, batch_s: float) -> None:

@@ -1,4 +1,4 @@
-"""A directory for one query: its checkpoint, and the errors of the processes it starts. Nothing has to survive."""
+"""A directory for one query: its checkpoint, and what the processes tell that it starts. Nothing has to survive."""
 
 import hashlib
 import json
@@ -15,9 +15,20 @@ class Scratch:
         self._directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_parent()))
         self.checkpoint, self.evidence = self._directory / "checkpoint", self._directory / "evidence"
         self.evidence.mkdir()
+        self.alive = self._directory / "alive"
+        self._seen_ns = 0
 
     def remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def has_new_part(self) -> bool:
+        """Whether a task has written a part of its work since this was asked last; not known of other machines."""
+        try:
+            written_ns = self.alive.stat().st_mtime_ns
+        except OSError:
+            return False
+        before, self._seen_ns = self._seen_ns, written_ns
+        return written_ns != before
 
     def rows_planned(self) -> int:
         """The rows of the batch that Spark began last, by what it wrote down before; 0 where that cannot be told."""

@@ -23,6 +23,10 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     # files, and readings that are that much older when the tables have them.
     commit_ms: Annotated[int, msgspec.Meta(ge=0, le=600_000)] = 0
     rows_per_batch_max: Positive = 400_000
+    # By the mean size of a slice's messages, so a batch may have more; what its tasks hold in memory is bounded anyway.
+    # 400,000 small readings take half of this, and the largest ones are worked off within seconds: a slice that has to
+    # be moved, or a node that is to stop, waits for the batch that is under way.
+    bytes_per_batch_max: Positive = 256 << 20
     cost_us_per_record: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 0.0
     # A node that has not renewed its lease for this long is taken for dead and loses its slices.
     lease_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 5.0

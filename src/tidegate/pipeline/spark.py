@@ -148,6 +148,8 @@ def session(
         "spark.sql.shuffle.partitions": "2",
         # Ten thousand rows per Arrow batch, Spark's default, cost more in hand-overs than the rows do.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # So many rows may have 64 KiB each.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
         "spark.sql.streaming.numRecentProgressUpdates": "100",
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.pollingDelay": "50ms",

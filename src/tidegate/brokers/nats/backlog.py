@@ -18,7 +18,10 @@ def spans(wire: Wire, slices: Iterable[int]) -> dict[int, Span]:
     numbers = list(slices)
     infos = ask_all(wire, [(f"STREAM.INFO.{slice_stream(number)}", None) for number in numbers])
     states = {number: info["state"] for number, info in zip(numbers, infos, strict=True)}
-    return {number: Span(int(state["first_seq"]), int(state["last_seq"])) for number, state in states.items()}
+    return {
+        number: Span(int(state["first_seq"]), int(state["last_seq"]), int(state["bytes"]))
+        for number, state in states.items()
+    }
 
 
 def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:

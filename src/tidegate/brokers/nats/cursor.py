@@ -13,7 +13,9 @@ from tidegate.bus.wire import FRAME, Wire
 from tidegate.model.errors import BrokerUnavailableError, SequenceGapError
 
 STALL_S = 10.0
+# Rows are handed on when a read has so many of a slice, or so many bytes of all its slices: a payload may have 64 KiB.
 CHUNK_ROWS = 32_768
+CHUNK_BYTES = 16 << 20
 
 
 @dataclass(slots=True)
@@ -25,6 +27,7 @@ class Cursor:
     last: int
     asked: int = 0
     waiting: int = 0
+    waiting_bytes: int = 0
     _columns: list[Columns] = field(default_factory=list)
     _rows: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
 
@@ -40,13 +43,16 @@ class Cursor:
         self._rows.append((subject, stamp, payload))
         self.next += 1
         self.waiting += 1
+        self.waiting_bytes += len(subject) + len(payload)
 
     def add_run(self, run: Columns) -> None:
         wanted = max(0, min(len(run.payloads), self.last - self.next + 1))
         self._gather()
-        self._columns.append(Columns(*(column.slice(0, wanted) for column in run)))
+        mine = Columns(*(column.slice(0, wanted) for column in run))
+        self._columns.append(mine)
         self.next += wanted
         self.waiting += wanted
+        self.waiting_bytes += mine.subjects.nbytes + mine.payloads.nbytes
 
     def _gather(self) -> None:
         if self._rows:
@@ -57,7 +63,7 @@ class Cursor:
         self._gather()
         subjects, stamps, payloads = _joined(self._columns)
         rows = Rows(self.slice, self.next - self.waiting, topics_of(subjects), stamps, payloads)
-        self._columns, self.waiting = [], 0
+        self._columns, self.waiting, self.waiting_bytes = [], 0, 0
         return rows
 
 

@@ -5,21 +5,24 @@ import re
 import time
 from collections.abc import Iterator
 
-from tidegate.brokers.nats.cursor import CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, take
+from tidegate.brokers.nats.cursor import CHUNK_BYTES, CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, take
 from tidegate.brokers.port import Rows
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
 
 REQUEST_ROWS = 8_192
 REQUEST_BYTES = 4 << 20
+# All slices are asked at once. More than this under way, and the server gives the connection up (at 64 MiB).
+REQUESTED_BYTES_MAX = 32 << 20
 
 _DIRECT = re.compile(rb"HMSG (\S+) 1 (\d+) (\d+)\r\n")
 
 
 def fetch_direct(wire: Wire, cursors: list[Cursor]) -> Iterator[Rows]:
     by_inbox: dict[bytes, Cursor] = {}
+    bytes_each = min(REQUEST_BYTES, REQUESTED_BYTES_MAX // len(cursors))
     for cursor in cursors:
-        _ask(wire, cursor, by_inbox)
+        _ask(wire, cursor, by_inbox, bytes_each)
     deadline = time.monotonic() + STALL_S
     while by_inbox:
         data = take(wire, deadline)
@@ -32,16 +35,17 @@ def fetch_direct(wire: Wire, cursors: list[Cursor]) -> Iterator[Rows]:
             if not cursor.done:
                 if cursor.next == cursor.asked:
                     _check_stalled(wire, cursor, deadline)
-                _ask(wire, cursor, by_inbox)
-            if cursor.done or cursor.waiting >= CHUNK_ROWS:
+                _ask(wire, cursor, by_inbox, bytes_each)
+            has_enough = cursor.waiting >= CHUNK_ROWS or sum(one.waiting_bytes for one in cursors) >= CHUNK_BYTES
+            if cursor.done or (cursor.waiting and has_enough):
                 yield cursor.taken()
 
 
-def _ask(wire: Wire, cursor: Cursor, by_inbox: dict[bytes, Cursor]) -> None:
+def _ask(wire: Wire, cursor: Cursor, by_inbox: dict[bytes, Cursor], bytes_max: int) -> None:
     inbox = wire.inbox()
     by_inbox[inbox.encode()] = cursor
     cursor.asked = cursor.next
-    wanted = {"seq": cursor.next, "batch": min(cursor.last - cursor.next + 1, REQUEST_ROWS), "max_bytes": REQUEST_BYTES}
+    wanted = {"seq": cursor.next, "batch": min(cursor.last - cursor.next + 1, REQUEST_ROWS), "max_bytes": bytes_max}
     wire.publish(f"$JS.API.DIRECT.GET.{cursor.stream}", json.dumps(wanted).encode(), reply=inbox)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from tidegate.brokers.nats import bulk
-from tidegate.brokers.nats.cursor import CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, take
+from tidegate.brokers.nats.cursor import CHUNK_BYTES, CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, take
 from tidegate.brokers.port import Rows
 from tidegate.bus.wire import Wire
 
@@ -30,7 +30,7 @@ def fetch_pushed(wire: Wire, cursor: Cursor) -> Iterator[Rows]:
             pushed.keep(data[used:])
             if cursor.next > before:
                 deadline = time.monotonic() + STALL_S
-            if cursor.done or cursor.waiting >= CHUNK_ROWS:
+            if cursor.done or cursor.waiting >= CHUNK_ROWS or cursor.waiting_bytes >= CHUNK_BYTES:
                 yield cursor.taken()
         pushed.publish(f"$JS.API.CONSUMER.DELETE.{cursor.stream}.{_consumer(pushed, cursor)}")
 

@@ -45,6 +45,7 @@ class Planner:
         self._silent_until_s: dict[int, float] = {}  # slices whose stream does not answer, and when to ask again
         self._unproven: dict[int, int] = {}  # slice -> the place that it began at without a message there
         self.last_ends: dict[int, int] = {}
+        self.message_bytes: dict[int, float] = {}  # of each slice's messages on average, as last asked for
 
     def close(self) -> None:
         self._log.close()
@@ -148,6 +149,7 @@ class Planner:
                     expected=sequence_of(place),
                     found=spans[slice_].last,
                 )
+        self.message_bytes = {slice_: span.message_bytes for slice_, span in spans.items()}
         self.last_ends = {
             s: position(incarnation_of(place), spans[s].last) if s in spans else place for s, place in places.items()
         }

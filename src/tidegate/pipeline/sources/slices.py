@@ -25,6 +25,7 @@ from tidegate.model.installation import LogAddress
 from tidegate.model.positions import sequence_of
 from tidegate.pipeline.sources.planner import Offset, Planner
 from tidegate.pipeline.sources.rows import record_batch
+from tidegate.pipeline.sources.sharing import share_rows
 
 # Below this a second task costs more than it takes off the first.
 PARTITION_ROWS_MIN = 4_000
@@ -40,8 +41,8 @@ class SliceRanges(InputPartition):
 
 
 class SliceSource(DataSource):
-    """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``
-    and ``evidence``, a directory for errors of the processes that Spark starts."""
+    """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``,
+    ``bytes_per_batch`` and ``evidence``, a directory for errors of the processes that Spark starts."""
 
     @classmethod
     def name(cls) -> str:
@@ -62,9 +63,11 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._state = Path(options["state"])
         self._partitions = int(options.get("partitions", "2"))
         self._rows_max = int(options.get("rows_per_batch", "400000"))
+        self._bytes_max = int(options.get("bytes_per_batch", str(256 << 20)))
         self._evidence = options.get("evidence")
         self._planner: Planner | None = None
         self._final: dict[int, int] | None = None
+        self._cut: frozenset[int] = frozenset()  # slices that the limit left something of
 
     @property
     def planner(self) -> Planner:
@@ -83,9 +86,12 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._final = self.planner.ends_of_all()
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """The ends of the slices as last asked for: what the query's progress shows as its lag."""
+        """The ends of the slices as last asked for: what the query's progress shows as its lag.
+
+        An end has no epoch; in its place stands 1 where the limit of rows or bytes cut the slice short, else 0.
+        """
         ends = self.planner.last_ends
-        return {str(slice_): [0, 0, end] for slice_, end in sorted(ends.items())} if ends else None
+        return {str(slice_): [int(slice_ in self._cut), 0, end] for slice_, end in sorted(ends.items())} or None
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         with evidence.left_in(self._evidence):
@@ -96,8 +102,13 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self.planner.ends({slice_: at[2] for slice_, at in held.items()})
         if self._final is not None:
             ends = {slice_: min(end, self._final.get(slice_, end)) for slice_, end in ends.items()}
-        rows_max = None if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._rows_max)
-        reach = share_rows({slice_: (at[2], ends[slice_]) for slice_, at in held.items()}, rows_max)
+        reach = {slice_: max(at[2], ends[slice_]) for slice_, at in held.items()}
+        if not isinstance(limit, ReadAllAvailable):
+            rows_max = getattr(limit, "max_rows", self._rows_max)
+            waiting = {slice_: reach[slice_] - at[2] for slice_, at in held.items()}
+            shares = share_rows(waiting, self.planner.message_bytes, rows_max, self._bytes_max)
+            reach = {slice_: at[2] + shares[slice_] for slice_, at in held.items()}
+        self._cut = frozenset(slice_ for slice_, to in reach.items() if to < ends[slice_])
         return {str(slice_): [at[0], at[1], reach[slice_]] for slice_, at in sorted(held.items())}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -126,21 +137,6 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._planner is not None:
             self._planner.close()
-
-
-def share_rows(spans: Mapping[int, tuple[int, int]], rows_max: int | None) -> dict[int, int]:
-    """How far each slice may go so that all together stay within the limit: an equal share, and what others leave."""
-    reach = {slice_: max(after, end) for slice_, (after, end) in spans.items()}
-    if rows_max is None or sum(reach[s] - after for s, (after, _) in spans.items()) <= rows_max:
-        return reach
-    left = rows_max
-    by_need = sorted(spans, key=lambda s: reach[s] - spans[s][0])
-    for index, slice_ in enumerate(by_need):
-        after = spans[slice_][0]
-        taken = min(reach[slice_] - after, left // (len(by_need) - index))
-        reach[slice_] = after + taken
-        left -= taken
-    return reach
 
 
 def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[list[tuple[int, int, int, int]]]:

@@ -13,17 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
+from tidegate.pipeline.tables.identified import Identities, identities_of
 from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, keys_of
 from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
 from tidegate.pipeline.tables.tables import LogTable
 from tidegate.pipeline.tables.writing import (
     DAY_US,
     EPOCH,
-    Identities,
     TaskResult,
     TaskSettings,
     count_rejects,
-    identities_of,
     today,
     write_by_date,
     write_results,

@@ -36,8 +36,7 @@ from tidegate.pipeline.tables.writing import (
     write_by_date,
     write_files,
 )
-from tidegate.pipeline.transforms.means import partials
-from tidegate.pipeline.transforms.parsing import READINGS
+from tidegate.pipeline.transforms.means import SUMMED, partials
 
 # A slice with very many devices is written down less often, so that this never takes a large part of the time,
 # unless so many entries have changed that they would fill memory.
@@ -225,7 +224,7 @@ class Sink:
         at = self._tables.means.position(slice_)
         if at.offset == step.after:
             return
-        missing = self._tables.readings.rows(READINGS.names, slice_, at.offset, step.after)
+        missing = self._tables.readings.rows(SUMMED, slice_, at.offset, step.after)
         adds = []
         if missing.num_rows:
             adds = write_by_date(self._settings, "means", partials(missing, self._settings.window_s))

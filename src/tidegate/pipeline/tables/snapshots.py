@@ -15,9 +15,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities, Runs
 from tidegate.pipeline.tables.tables import Tables
-from tidegate.pipeline.tables.writing import identities_of
 
 # Of a slice: 224 MB, and with the second snapshot and one that is being written three times that. Some millions of
 # devices that boot once a month fit into eight slices; who has more boots made up.

@@ -2,6 +2,10 @@
 
 A task reports every identity that it wrote: what the driver does not hear of, it could not refuse the next time.
 
+Nobody knows how large messages are before they are read. A task that holds more than ``PART_BYTES`` of them writes what
+it has as a part with a result of its own, and goes on: large ones cost time, not memory. The driver commits all parts
+at once, each slice's in their order, as it does with batches that it held back.
+
 Runs in the executors' Python workers. Files are complete before the task ends and count for nothing until the driver
 commits them, so a task that dies, or runs twice, leaves at most a file that no table knows.
 """
@@ -27,7 +31,8 @@ from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
 from tidegate.pipeline.tables.groups import GroupWriter
-from tidegate.pipeline.tables.identities import Keys, Runs, keys_of
+from tidegate.pipeline.tables.identified import identities_of
+from tidegate.pipeline.tables.identities import Runs
 from tidegate.pipeline.tables.statistics import statistics_of
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
@@ -38,6 +43,8 @@ DAY_US = 86_400_000_000
 EPOCH = date(1970, 1, 1)
 # Clocks without a battery begin in 1970 or 2000. No device that runs today took a reading before 2015.
 CLOCK_SET_US = 1_420_070_400_000_000
+# What came and what it was parsed to, in memory: 200,000 small readings, half of a full batch, are one part.
+PART_BYTES = 64 << 20
 
 
 def today() -> int:
@@ -53,6 +60,7 @@ class TaskSettings:
     fsync: bool
     evidence: Path | None = None  # where a task leaves its error
     horizon_days: int = 30  # for how long identities are remembered
+    alive: Path | None = None  # what a task touches when a part is written: a batch of many parts takes long
 
 
 @dataclass(frozen=True)
@@ -82,23 +90,31 @@ class TaskResult:
 
 
 def write_files(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: all batches of a partition in, one pickled TaskResult out."""
+    """For ``mapInArrow``: all batches of a partition in, pickled TaskResults out, one for each part."""
     with left_in(settings.evidence):
         yield from _written(settings, batches)
 
 
 def _written(settings: TaskSettings, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    started = time.perf_counter()
-    task = _Task(settings)
+    task, seen_rows = _Task(settings), 0
     for batch in batches:
         if batch.num_rows:
             task.add(batch)
+        if task.held_bytes >= PART_BYTES:
+            seen_rows += task.seen_rows
+            yield _pickled(task.finish())
+            if settings.alive is not None:
+                settings.alive.touch()
+            task = _Task(settings, task.following())
+    if seen_rows + task.seen_rows and settings.cost_us_per_record:
+        # Not between parts: the broker gives up a reader that takes nothing for seconds.
+        time.sleep((seen_rows + task.seen_rows) * settings.cost_us_per_record / 1e6)
     if task.seen_rows:
-        if settings.cost_us_per_record:
-            time.sleep(task.seen_rows * settings.cost_us_per_record / 1e6)
-        result = task.finish()
-        result.busy_s = time.perf_counter() - started
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
+        yield _pickled(task.finish())
+
+
+def _pickled(result: TaskResult) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
 
 
 @dataclass
@@ -117,17 +133,28 @@ class _Span:
 
 
 class _Task:
-    def __init__(self, settings: TaskSettings) -> None:
+    """One part of a task: the only one as a rule."""
+
+    def __init__(self, settings: TaskSettings, spans: dict[int, _Span] | None = None) -> None:
+        """``spans`` is where the parts before this one left the slices."""
         self._settings = settings
-        self._spans: dict[int, _Span] = {}
+        self._spans = spans or {}
         self._readings: list[pa.RecordBatch] = []
         self._rejected: list[pa.RecordBatch] = []
+        self._started_s = time.perf_counter()
         self.seen_rows = 0
+        self.held_bytes = 0
+
+    def following(self) -> dict[int, _Span]:
+        """Where the next part goes on. A slice of which only the proof has come takes that along."""
+        return {s: _Span(span.epoch, span.high) if span.rows else span for s, span in self._spans.items()}
 
     def add(self, batch: pa.RecordBatch) -> None:
         batch = self._measure(batch)
         self.seen_rows += batch.num_rows
         parsed = parse(batch)
+        # What was parsed keeps some columns of what came, and with them all of its memory.
+        self.held_bytes += batch.nbytes + parsed.readings.nbytes + parsed.rejected.nbytes
         self._readings.append(parsed.readings)
         if parsed.rejected.num_rows:
             self._rejected.append(parsed.rejected)
@@ -169,6 +196,7 @@ class _Task:
             rejects = pa.Table.from_batches(self._rejected, REJECTED)
             count_rejects(rejects, result)
             result.rejected = write_by_date(self._settings, "rejected", rejects)
+        result.busy_s = time.perf_counter() - self._started_s
         return result
 
     def _without_old(self, readings: pa.Table) -> pa.Table:
@@ -236,44 +264,6 @@ def count_rejects(rejects: pa.Table, result: TaskResult) -> None:
         levels = topic.split("/")
         key = levels[1] if len(levels) > 1 else topic, reason.partition(":")[0]
         result.rejects[key] = result.rejects.get(key, 0) + 1
-
-
-@dataclass(frozen=True)
-class Identities:
-    """The rows that have an identity, sorted by key, device, boot, sequence and then by row."""
-
-    rows: np.ndarray
-    keys: Keys
-    codes: np.ndarray  # which device, as a number
-    boots: np.ndarray
-    sequences: np.ndarray
-    slices: np.ndarray
-
-    def runs(self, chosen: np.ndarray) -> dict[int, Runs]:
-        """The chosen ones as runs, by slice."""
-        found = {}
-        for slice_ in np.unique(self.slices[chosen]).tolist():
-            mine = chosen & (self.slices == slice_)
-            order = np.lexsort((self.sequences[mine], self.keys[mine]))
-            found[slice_] = Runs.of(self.keys[mine][order], self.sequences[mine][order])
-        return found
-
-
-def identities_of(readings: pa.Table) -> Identities:
-    rows = np.flatnonzero(readings["identified"].to_numpy())
-    devices = readings["device"].combine_chunks().dictionary_encode()
-    codes = devices.indices.to_numpy()[rows]
-    boots, sequences = (readings[name].take(pa.array(rows)).to_numpy().astype(np.int64) for name in ("boot", "seq"))
-    slices = readings["slice"].to_numpy()[rows]
-    order = np.lexsort((rows, sequences, boots, codes))
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = (np.diff(codes[order]) != 0) | (np.diff(boots[order]) != 0)
-    firsts = order[is_first]
-    keys = keys_of(devices.dictionary.take(pa.array(codes[firsts])).to_pylist(), boots[firsts])
-    keys = keys[np.cumsum(is_first) - 1]
-    by_key = np.argsort(keys, kind="stable")
-    order = order[by_key]
-    return Identities(rows[order], keys[by_key], codes[order], boots[order], sequences[order], slices[order])
 
 
 def write_by_date(settings: TaskSettings, table: str, rows: pa.Table) -> list[AddAction]:
