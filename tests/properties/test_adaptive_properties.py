@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.policy import ClassSeen, Seen, Verdict
@@ -124,6 +124,7 @@ def test_a_state_survives_being_written_down(story: list[Seen]) -> None:
     st.lists(st.tuples(positive, positive, positive), min_size=1, max_size=8),
     st.floats(0, 1e9),
 )
+@example([(1.0, 188754.0, 0.03125), (0.0625, 1.6726927760755643, 1.0), (90629.0, 189561.0, 0.00390625)], 6640.0)
 def test_shares_fit_and_nobody_gets_more_than_it_wants(
     parties: list[tuple[float, float, float]], capacity: float
 ) -> None:

@@ -5,8 +5,8 @@ import pickle
 
 import pyarrow as pa
 import pytest
-
 from sinking import WINDOW_S, Bench, reading
+
 from tidegate.model.errors import SequenceGapError
 from tidegate.pipeline.tables import writing
 from tidegate.pipeline.tables.tables import Step, Tables

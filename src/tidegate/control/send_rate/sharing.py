@@ -11,6 +11,7 @@ capacity.
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -32,12 +33,13 @@ def level(parties: Sequence[Party], capacity: float) -> float:
     A capacity of nothing, or less, is the level 0.
     """
     left = capacity
-    open_weight = sum(party.size * party.weight for party in parties)
     # In the order in which a rising level satisfies them: each leaves what it does not take to the others.
-    for party in sorted(parties, key=lambda one: one.wants / one.weight):
+    in_turn = sorted(parties, key=lambda one: one.wants / one.weight)
+    # The weights of each and all behind it, added up from the end: taking off from a large sum would leave its error.
+    open_weights = [*accumulate(party.size * party.weight for party in reversed(in_turn))][::-1]
+    for party, open_weight in zip(in_turn, open_weights, strict=True):
         satisfied_at = party.wants / party.weight
         if open_weight > 0 and satisfied_at * open_weight > left:
             return max(0.0, left / open_weight)
         left -= party.size * party.wants
-        open_weight -= party.size * party.weight
     return math.inf
