@@ -22,7 +22,7 @@ from tidegate.pipeline.maintenance.keys import NULL, Bound, Group, ranges, value
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, rows_per_file
 from tidegate.pipeline.tables.damage import open_file
 from tidegate.pipeline.tables.groups import GroupWriter, group_bytes
-from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together
+from tidegate.pipeline.tables.statistics import Statistics, statistics_of, together, written
 from tidegate.pipeline.tables.tables import DATE
 from tidegate.pipeline.tables.writing import FILES
 
@@ -259,7 +259,7 @@ class _Output:
         if self._fsync:
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-        made_ms, statistics = int(time.time() * 1000), json.dumps(together(self._written))
+        made_ms, statistics = int(time.time() * 1000), written(together(self._written))
         self._adds.append(
             AddAction(self._name, path.stat().st_size, {DATE: str(self._date)}, made_ms, False, statistics)
         )

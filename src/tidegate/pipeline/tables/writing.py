@@ -11,7 +11,6 @@ commits them, so a task that dies, or runs twice, leaves at most a file that no 
 """
 
 import hashlib
-import json
 import os
 import pickle
 import time
@@ -33,7 +32,7 @@ from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
 from tidegate.pipeline.tables.groups import GroupWriter
 from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import Runs
-from tidegate.pipeline.tables.statistics import statistics_of
+from tidegate.pipeline.tables.statistics import statistics_of, written
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED, parse
@@ -289,5 +288,5 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    written = json.dumps(statistics_of(rows))
-    return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, written)
+    statistics = written(statistics_of(rows))
+    return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, statistics)
