@@ -28,7 +28,7 @@ from deltalake.transaction import AddAction
 
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
-from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
+from tidegate.pipeline.tables.conflicts import conflicting, too_old
 from tidegate.pipeline.tables.groups import GroupWriter
 from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import Runs
@@ -82,6 +82,7 @@ class TaskResult:
     readings: list[AddAction] = field(default_factory=list)
     means: list[AddAction] = field(default_factory=list)
     rejected: list[AddAction] = field(default_factory=list)
+    disputed: list[AddAction] = field(default_factory=list)  # readings that say otherwise than one of the same identity
     runs: dict[int, Runs] = field(default_factory=dict)
     repeats: int = 0
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)  # (device, kind of reason) -> rows
@@ -207,7 +208,7 @@ class _Task:
         return readings.filter(pc.invert(old))
 
     def _without_repeats(self, readings: pa.Table, result: TaskResult) -> pa.Table:
-        """Each identity once, the earliest; the same identity with another payload is rejected."""
+        """Each identity once, the earliest; the same identity with another payload is disputed."""
         found = identities_of(readings)
         columns = (found.codes, found.boots, found.sequences)
         is_first = np.ones(len(found.rows), bool)
@@ -218,8 +219,8 @@ class _Task:
         firsts = found.rows[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
         repeats = found.rows[~is_first]
         conflicts = conflicting(readings.take(repeats), readings.take(firsts[~is_first]))
-        if conflicts.rows.num_rows:
-            self._rejected += rejects_of(conflicts).to_batches()
+        # Which of them is right the driver finds out: the table may have what came second here.
+        result.disputed = write_by_date(self._settings, "readings", conflicts.rows)
         result.repeats += len(repeats) - conflicts.rows.num_rows
         keep = np.ones(readings.num_rows, bool)
         keep[repeats] = False
