@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.pipeline.maintenance.keys import Bound, Group, ranges, value, within
+from tidegate.pipeline.maintenance.inputs import Source
+from tidegate.pipeline.maintenance.inputs import merged as merged_rows
+from tidegate.pipeline.maintenance.keys import in_order, key_at
 from tidegate.pipeline.maintenance.log import first_kept
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, next_merges
 from tidegate.pipeline.tables.statistics import TEXT_MAX, statistics_of, together
@@ -99,7 +101,7 @@ def test_a_day_that_is_written_all_the_time_stays_bounded(rounds: list[list[int]
 rows = st.lists(
     st.tuples(
         st.integers(0, 3),
-        st.sampled_from(["", "a", "b", "ä", "zz"]),
+        st.sampled_from(["", "a", "b", "ä", "\uffff", "\U00010000", "zz"]),
         st.none() | st.integers(0, 2),
         st.none() | st.integers(0, 5),
     ),
@@ -114,38 +116,35 @@ def table(of: list[tuple[int, str, int | None, int | None]]) -> pa.Table:
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
 
 
-def bound_of(row: tuple[object, ...]) -> Bound:
-    return tuple(value(part) for part in row)
+Rows = list[tuple[int, str, int | None, int | None]]
 
 
-@given(rows, rows, st.integers(1, 30), st.integers(1, 4))
-def test_ranges_hold_every_row_once_and_in_order(
-    first: list[tuple[int, str, int | None, int | None]],
-    second: list[tuple[int, str, int | None, int | None]],
-    memory: int,
-    length: int,
-) -> None:
-    """Two sorted files, in groups of three rows, whose statistics know some leading columns only."""
-    files = [table(those).sort_by([(name, "ascending") for name in KEY]) for those in (first, second)]
-    groups, parts = [], {}
-    for number, file in enumerate(files):
-        for index, start in enumerate(range(0, file.num_rows, 3)):
-            part = file.slice(start, 3)
-            edges = [tuple(part.slice(at, 1).to_pylist()[0].values()) for at in (0, part.num_rows - 1)]
-            low, high = (bound_of(edge)[:length] for edge in edges)
-            groups.append(Group(number, index, low, high, part.num_rows))
-            parts[number, index] = part
-    found = []
-    for after, before in ranges(groups, memory):
-        inside = [
-            within(parts[group.file, group.number], KEY, after, before)
-            for group in groups
-            if group.may_hold(after, before)
-        ]
-        joined = pa.concat_tables([SCHEMA.empty_table(), *inside]).sort_by([(name, "ascending") for name in KEY])
-        found += joined.to_pylist()
-    expected = pa.concat_tables(files).sort_by([(name, "ascending") for name in KEY]).to_pylist()
-    assert found == expected
+class Parts(Source):
+    """A sorted source whose groups have three rows, without a file."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        object.__setattr__(self, "sizes", tuple(range(0, rows.num_rows, 3)))
+        object.__setattr__(self, "rows", rows)
+
+    def read(self, group: int, schema: pa.Schema) -> pa.Table:
+        assert schema is SCHEMA
+        return self.rows.slice(group * 3, 3)  # type: ignore[attr-defined]
+
+
+@given(st.lists(rows, min_size=1, max_size=4))
+def test_sorted_files_become_one_in_order_whatever_their_keys(files: list[Rows]) -> None:
+    sources = [Parts(in_order(table(those), KEY)) for those in files]
+    found = [SCHEMA.empty_table(), *merged_rows(sources, SCHEMA, KEY)]
+    expected = in_order(pa.concat_tables([table(those) for those in files]), KEY)
+    assert pa.concat_tables(found).to_pylist() == expected.to_pylist()
+    assert all(part.num_rows <= 3 * len(files) for part in found)
+
+
+@given(rows)
+def test_keys_are_in_the_order_of_the_rows(those: Rows) -> None:
+    ordered = in_order(table(those), KEY)
+    keys = [key_at(ordered, KEY, place) for place in range(ordered.num_rows)]
+    assert keys == sorted(keys)
 
 
 @given(st.lists(rows.filter(bool), min_size=1, max_size=5))

@@ -53,17 +53,25 @@ ranges = st.lists(st.integers(1, 50_000), min_size=1, max_size=64).map(
 )
 
 
-@given(ranges, st.integers(1, 8))
+@given(ranges, st.integers(1, 8), message_sizes)
 def test_partitions_hold_every_slice_once_and_are_no_more_than_cores(
-    wanted: list[tuple[int, int, int, int]], cores: int
+    wanted: list[tuple[int, int, int, int]], cores: int, sizes: dict[int, float]
 ) -> None:
-    groups = group_ranges(wanted, cores)
+    groups = group_ranges(wanted, cores, sizes)
     assert sorted(one for group in groups for one in group) == sorted(wanted)
     assert 1 <= len(groups) <= cores
     assert all(groups)
     if sum(to for _, _, _, to in wanted) < 2 * PARTITION_ROWS_MIN:
-        assert len(groups) == 1
+        assert len(group_ranges(wanted, cores, NO_SIZES)) == 1
+
+
+def test_few_large_messages_are_work_for_two_cores() -> None:
+    """Each slice has 500 messages; two are large, and go to different tasks."""
+    wanted = [(slice_, 1, 0, 500) for slice_ in range(4)]
+    assert len(group_ranges(wanted, 2, NO_SIZES)) == 1
+    groups = group_ranges(wanted, 2, {1: 60_000.0, 3: 60_000.0, 0: 200.0})
+    assert sorted(sorted(one[0] for one in group) for group in groups) in ([[0, 1], [2, 3]], [[0, 3], [1, 2]])
 
 
 def test_no_ranges_are_no_partitions() -> None:
-    assert group_ranges([], 4) == []
+    assert group_ranges([], 4, NO_SIZES) == []

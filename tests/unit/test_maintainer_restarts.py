@@ -15,6 +15,7 @@ from tidegate.pipeline.maintenance import care, maintainer, vacuum
 from tidegate.pipeline.maintenance.maintainer import Maintainer
 from tidegate.pipeline.maintenance.pacing import is_due
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
+from tidegate.pipeline.tables.tables import Tables
 
 
 class OnePlace:
@@ -116,6 +117,27 @@ def test_merges_that_fail_for_lack_of_room_do_not_keep_it_from_making_room(
     alarms = Started(tables, OnePlace(), monkeypatch).round()
     assert "no room to merge" in alarms[0]
     assert vacuumed
+
+
+def test_a_merge_that_fails_raises_an_alarm_and_the_other_tables_are_looked_after(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus = OnePlace()
+    Tables(tables).claim({0: 2})
+    started = Started(tables, bus, monkeypatch, merge_files_min=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(care, "merge", fails)
+        (alarm,) = started.round()
+    assert alarm.startswith("The table readings could not be looked after: 10 files of ")
+    assert "are left as they are until the next round (no more)" in alarm
+    assert bus.said is not None
+    assert [run.table for run in bus.said.runs] == ["readings", "means", "rejected"]
+    assert started.round() == ()
+    assert len(active(tables)) == 1
+
+
+def fails(*_: object) -> None:
+    raise MemoryError("no more")
 
 
 def test_a_damaged_file_raises_an_alarm_that_ends_when_it_is_restored(

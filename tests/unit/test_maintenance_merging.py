@@ -10,7 +10,7 @@ from deltalake.schema import PrimitiveType
 
 from maintaining import SLICES, Writer, active, care, compacted, data_files, readings, stored
 from tidegate.model.errors import FencedError, TidegateError
-from tidegate.pipeline.maintenance import merging
+from tidegate.pipeline.maintenance import merging, output
 from tidegate.pipeline.maintenance.care import Care
 from tidegate.pipeline.maintenance.pacing import Pace, Stopped
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
@@ -68,7 +68,7 @@ def test_files_end_with_their_slice_once_they_are_large_enough(
     rows_per_file: tuple[int, int],
     held: list[tuple[int, int, int]],
 ) -> None:
-    monkeypatch.setattr(merging, "GROUP_ROWS", 16)
+    monkeypatch.setattr(output, "GROUP_ROWS", 16)
     monkeypatch.setattr(merging, "rows_per_file", lambda *_: rows_per_file)
     before = stored(directory)
     hands = care(directory)
@@ -133,9 +133,17 @@ def test_a_full_disk_is_said_before_it_is_full(
         care(directory).compact()
 
 
-@pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (Stopped, Stopped),
+        (KeyboardInterrupt, KeyboardInterrupt),
+        (OSError, TidegateError),
+        (MemoryError, TidegateError),
+    ],
+)
 def test_a_merge_that_is_broken_off_leaves_the_table_and_no_file(
-    writer: Writer, directory: Path, error: type[BaseException]
+    writer: Writer, directory: Path, error: type[BaseException], raised: type[BaseException]
 ) -> None:
     before, files = stored(directory), data_files(directory)
     hands = care(directory)
@@ -144,7 +152,7 @@ def test_a_merge_that_is_broken_off_leaves_the_table_and_no_file(
         raise error
 
     hands.pace.between = broken
-    with pytest.raises(error):
+    with pytest.raises(raised):
         hands.compact()
     assert stored(directory) == before
     assert data_files(directory) == files

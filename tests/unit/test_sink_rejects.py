@@ -2,8 +2,12 @@
 
 import json
 import re
+from pathlib import Path
 
+import pytest
 from sinking import DAY_S, NOW_S, Bench, reading
+
+from maintaining import active, data_files
 
 
 def test_the_same_identity_with_another_payload_is_rejected_with_both_digests(bench: Bench) -> None:
@@ -25,6 +29,35 @@ def test_two_payloads_under_one_identity_in_one_batch(bench: Bench) -> None:
     assert bench.sequences() == [1]
     assert (result.repeats, result.rejects) == (1, {("device-0", "identity used twice"): 1})
     assert bench.table("rejected")["offset"].to_pylist() == [2]
+
+
+OTHER = b'{"boot":1,"seq":1,"time":1,"value":7}'
+THIRD = b'{"boot":1,"seq":1,"time":1,"value":8}'
+
+
+@pytest.mark.parametrize(
+    ("batch", "repeats", "rejected"),
+    [
+        pytest.param([OTHER, reading(1)], 1, [4], id="another one first"),
+        pytest.param([reading(1), OTHER], 1, [5], id="the repeat first"),
+        pytest.param([OTHER, reading(1), THIRD, reading(1), reading(4)], 2, [4, 6], id="three of them"),
+        pytest.param([OTHER, THIRD], 0, [4, 5], id="two others, no repeat"),
+    ],
+)
+def test_what_the_table_has_is_a_repeat_whatever_else_a_batch_says_of_it(
+    bench: Bench, directory: Path, batch: list[bytes], repeats: int, rejected: list[int]
+) -> None:
+    bench.write(0, 0, [reading(1), reading(2), reading(3)])
+    result = bench.task(0, 3, batch)
+    bench.sink.commit_results([result])
+    bench.sink.settle()
+    assert result.repeats == repeats
+    assert result.rejects == {("device-0", "identity used twice"): len(rejected)}
+    rows = bench.table("rejected").sort_by("offset").to_pylist()
+    assert [row["offset"] for row in rows] == rejected
+    assert len({re.findall("stored digest ([0-9a-f]{16})", row["reason"])[0] for row in rows}) == 1, "of what is stored"
+    assert [row["value"] for row in bench.table("readings").to_pylist() if row["seq"] == 1] == [1.5]
+    assert data_files(directory) == active(directory), "nothing is left behind"
 
 
 def taken(seq: int, days_ago: float, boot: int = 1) -> bytes:

@@ -134,6 +134,14 @@ def test_tiles_say_what_their_numbers_are_made_of() -> None:
     }
 
 
+def test_a_capacity_that_no_batch_has_shown_yet_is_not_known() -> None:
+    """Long batches show it as well as those that a limit cut."""
+    moment = NodeMoment(at_s=NOW_S, arriving_per_s=1.0, processed_per_s=1.0, capacity_per_s=None)
+    found = tiles(ChainStates(nodes=(node(),)), {"n1": record(moments=(moment,))}, NOW_S)
+    (detail,) = (one.detail for one in found if one.name == "Capacity")
+    assert detail == "no batch was long or cut by a limit yet"
+
+
 def test_without_a_node_the_tiles_say_that_none_runs() -> None:
     found = {one.name: (one.value, one.detail) for one in tiles(ChainStates(), {}, NOW_S)}
     unknown = ("?", "no processing node runs")

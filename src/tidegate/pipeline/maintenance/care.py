@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from tidegate.model.errors import TidegateError, UserError
+from deltalake.transaction import AddAction
+
+from tidegate.model.errors import FencedError, TidegateError, UserError
 from tidegate.model.tables import MaintenanceRun, TableHealth
 from tidegate.pipeline.maintenance import log, vacuum
 from tidegate.pipeline.maintenance.keys import KEYS
-from tidegate.pipeline.maintenance.merging import Merging, merge
-from tidegate.pipeline.maintenance.pacing import Pace
+from tidegate.pipeline.maintenance.merging import MEMORY_MAX, Merging, merge
+from tidegate.pipeline.maintenance.pacing import Pace, Stopped
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, clock_problem, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
@@ -58,6 +60,8 @@ class Care:
     now: Callable[[], float] = time.time
     since_s: float = field(default_factory=time.time)
     _made: set[str] = field(default_factory=set)
+    _left_out: set[str] = field(default_factory=set)  # files whose merge failed
+    _failure: TidegateError | None = None  # of the first such merge
 
     @property
     def today(self) -> date:
@@ -112,35 +116,42 @@ class Care:
     def planned(self) -> list[Merge]:
         """Of what was there in the beginning and what has been made of it: new files come all the time."""
         files = [file for file in self.table.files() if file.modified_s <= self.since_s or file.path in self._made]
-        whole = [file for file in files if file.path not in self.table.damage]
+        whole = [file for file in files if file.path not in self.table.damage and file.path not in self._left_out]
         return next_merges(whole, self.now(), self.today, self.limits)
 
     def compact(self, until_s: float = math.inf) -> bool:
-        """The merges that are next, until then by the monotonic clock; whether there were any."""
-        merges = self.planned()
-        for files in merges:
-            self._merge(files)
-            if time.monotonic() > until_s:
-                break
-        return bool(merges)
+        """The merges that are next, until then by the monotonic clock; whether there were any.
+
+        One that fails is left out from then on, and what is wrong is raised when nothing else is left to do. It takes
+        no time from the others: at least one succeeds, if any can.
+        """
+        before = self.done.files_merged
+        while self.done.files_merged == before:
+            merges = self.planned()
+            if not merges:
+                self.check_merges()
+                return False
+            for files in merges:
+                self._merge(files)
+                if self.done.files_merged > before and time.monotonic() > until_s:
+                    break
+        return True
+
+    def check_merges(self) -> None:
+        """Raise what the first merge failed for, if one did."""
+        if self._failure is not None:
+            raise self._failure
 
     def _merge(self, files: Merge) -> None:
-        _check_room(self.table.path, sum(file.size for file in files))
-        how = Merging(
-            self.table.path,
-            self.table.schema,
-            KEYS[self.table.name],
-            self.settings.memory_mib * MIB // 2,
-            self.limits,
-            self.fsync,
-            self.pace.rest,
-        )
         try:
-            merged, adds = merge(how, files)
-        except UNREADABLE:
-            if self.table.damage.examine(file.path for file in files):
-                return  # the next plan leaves out what is damaged
+            merged, adds = self._written(files)
+        except (Stopped, FencedError):
             raise
+        except Exception as error:
+            if isinstance(error, UNREADABLE) and self.table.damage.examine(file.path for file in files):
+                return  # the next plan leaves out what is damaged
+            self._leave_out(files, error)
+            return
         try:
             self.table.replace(merged, adds, what="compaction")
         except BaseException:
@@ -150,6 +161,31 @@ class Care:
         self.done.files_written += len(adds)
         self._made |= {add.path for add in adds}
         self.pace.rest()
+
+    def _written(self, files: Merge) -> tuple[list[DataFile], list[AddAction]]:
+        _check_room(self.table.path, sum(file.size for file in files))
+        how = Merging(
+            self.table.path,
+            self.table.schema,
+            KEYS[self.table.name],
+            min(self.settings.memory_mib * MIB // 2, MEMORY_MAX),
+            self.limits,
+            self.fsync,
+            self.pace.rest,
+        )
+        return merge(how, files)
+
+    def _leave_out(self, files: Merge, error: Exception) -> None:
+        self._left_out |= {file.path for file in files}
+        if self._failure is None and isinstance(error, TidegateError):
+            self._failure = error
+        elif self._failure is None:
+            what = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            self._failure = TidegateError(
+                f"{len(files)} files of {files[0].date} could not be merged and are left as they are until the next "
+                f"round ({what}): 'tidegate table check --table {self.table.name}' tells whether one is damaged."
+            )
+            self._failure.__cause__ = error
 
     def _discard(self, paths: list[Path]) -> None:
         """Of a commit that failed, unless the table has the files after all."""

@@ -197,6 +197,7 @@ class Maintainer:
                 self._due_s = time.monotonic()  # there is more to do: the next round begins at once
                 break
         self._note(care)
+        care.check_merges()
 
     def _retain(self, care: Care) -> None:
         about = f"{care.table.name} clock"

@@ -29,6 +29,8 @@ from tidegate.pipeline.sources.sharing import share_rows
 
 # Below this a second task costs more than it takes off the first.
 PARTITION_ROWS_MIN = 4_000
+# A message that is larger takes as long as several of this size.
+ROW_BYTES = 1_024
 
 
 class SliceRanges(InputPartition):
@@ -119,7 +121,7 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if to > after:
                 wanted.append((int(name), epoch, after, to))
         unproven = frozenset(slice_ for slice_, _, after, _ in wanted if not self.planner.is_proven(slice_, after))
-        groups = group_ranges(wanted, self._partitions)
+        groups = group_ranges(wanted, self._partitions, self.planner.message_bytes)
         return [SliceRanges(self.planner.log_address, group, unproven) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -139,16 +141,22 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.close()
 
 
-def group_ranges(ranges: list[tuple[int, int, int, int]], groups: int) -> list[list[tuple[int, int, int, int]]]:
-    """About one partition per core, one for all where there is little to do: slices spread by their numbers of rows."""
-    rows = sum(to - after for _, _, after, to in ranges)
-    useful = max(1, min(groups, len(ranges), rows // PARTITION_ROWS_MIN))
+def group_ranges(
+    ranges: list[tuple[int, int, int, int]], groups: int, message_bytes: Mapping[int, float]
+) -> list[list[tuple[int, int, int, int]]]:
+    """About one partition per core, one for all where there is little to do: slices spread by their rows and bytes."""
+
+    def load(wanted: tuple[int, int, int, int]) -> float:
+        slice_, _, after, to = wanted
+        return (to - after) * max(1.0, message_bytes.get(slice_, 0.0) / ROW_BYTES)
+
+    useful = max(1, min(groups, len(ranges), int(sum(map(load, ranges)) / PARTITION_ROWS_MIN)))
     filled: list[list[tuple[int, int, int, int]]] = [[] for _ in range(useful if ranges else 0)]
-    burden = [0] * len(filled)
-    for wanted in sorted(ranges, key=lambda r: r[2] - r[3]):
+    burden = [0.0] * len(filled)
+    for wanted in sorted(ranges, key=load, reverse=True):
         lightest = burden.index(min(burden))
         filled[lightest].append(wanted)
-        burden[lightest] += wanted[3] - wanted[2]
+        burden[lightest] += load(wanted)
     return filled
 
 

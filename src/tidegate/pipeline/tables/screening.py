@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
 
-from tidegate.pipeline.tables.conflicts import conflicting, rejects_of
+from tidegate.pipeline.tables.conflicts import Conflicts, conflicting, rejects_of
 from tidegate.pipeline.tables.identified import Identities, identities_of
 from tidegate.pipeline.tables.identities import Doubtful, Keys, KnownIdentities, keys_of
 from tidegate.pipeline.tables.lookup import IDENTITY, highest, matching
@@ -27,7 +29,7 @@ from tidegate.pipeline.tables.writing import (
     write_by_date,
     write_results,
 )
-from tidegate.pipeline.transforms.parsing import REJECTED
+from tidegate.pipeline.transforms.parsing import READINGS, REJECTED
 
 
 class Screen:
@@ -50,11 +52,14 @@ class Screen:
             doubtful = known[slice_].add(runs, day)
             if doubtful:
                 suspects[slice_] = doubtful
-        if suspects:
+        if suspects or result.disputed:
             self._judge(result, self._rows(result) if rows is None else rows, suspects, uncommitted)
 
     def _rows(self, result: TaskResult) -> pa.Table:
-        files = (pq.ParquetFile(self._settings.tables / "readings" / add.path) for add in result.readings)
+        return self._read(result.readings)
+
+    def _read(self, adds: list[AddAction]) -> pa.Table:
+        files = (pq.ParquetFile(self._settings.tables / "readings" / add.path) for add in adds)
         return pa.concat_tables([file.read(use_threads=False) for file in files]).combine_chunks()
 
     def _since(self, day: int) -> date:
@@ -83,7 +88,7 @@ class Screen:
         uncommitted: list[Path],
     ) -> None:
         found = identities_of(rows)
-        rejects, dropped = [REJECTED.empty_table()], [np.empty(0, np.int64)]
+        rejects, dropped, truth = [REJECTED.empty_table()], [np.empty(0, np.int64)], [READINGS.empty_table()]
         for slice_, doubtful in suspects.items():
             asked = _suspected(found, slice_, doubtful)
             since = self._since(_day(result, slice_))
@@ -93,8 +98,23 @@ class Screen:
             conflicts = conflicting(rows.take(pa.array(repeats)), stored.rows)
             rejects.append(rejects_of(conflicts))
             dropped.append(repeats)
+            truth.append(stored.rows)
             result.repeats += len(repeats) - conflicts.rows.num_rows
+        if result.disputed:
+            rejects.append(rejects_of(self._settle(result, rows, pa.concat_tables(truth))))
         self._rewrite(result, rows, np.concatenate(dropped), pa.concat_tables(rejects))
+
+    def _settle(self, result: TaskResult, rows: pa.Table, stored: pa.Table) -> Conflicts:
+        """What of the disputed readings is none: what the table has counts, and only then what came first."""
+        disputed = self._read(result.disputed)
+        firsts = rows.filter(pc.is_in(rows["device"], pc.unique(disputed["device"]))).cast(READINGS)
+        truth = _Stored(disputed, pa.concat_tables([firsts, stored]))
+        conflicts = conflicting(disputed.take(pa.array(truth.places)), truth.rows)
+        result.repeats += disputed.num_rows - conflicts.rows.num_rows
+        for add in result.disputed:
+            (self._settings.tables / "readings" / add.path).unlink(missing_ok=True)
+        result.disputed = []
+        return conflicts
 
     def _rewrite(self, result: TaskResult, rows: pa.Table, dropped: np.ndarray, rejects: pa.Table) -> None:
         """Write a task's files again without what the table has. Retransmissions are few; so is this."""
@@ -115,6 +135,7 @@ class _Stored:
     """For some of the asked rows, by their places, the stored row of the same identity."""
 
     def __init__(self, asked: pa.Table, table: pa.Table) -> None:
+        # Of several, the last.
         by_identity = {name: place for place, name in enumerate(_identities(table))}
         pairs = [(place, by_identity[name]) for place, name in enumerate(_identities(asked)) if name in by_identity]
         self.places = np.array([place for place, _ in pairs], np.int64)

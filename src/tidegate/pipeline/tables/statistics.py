@@ -1,5 +1,6 @@
 """What readers skip files by: the lowest and the highest value of each column, and how many are null."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -49,6 +50,11 @@ def together(parts: Sequence[Statistics]) -> Statistics:
         highs |= {name: max(high, highs.get(name, high)) for name, high in part["maxValues"].items()}
     rows = sum(part["numRecords"] for part in parts)
     return {"numRecords": rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+
+
+def written(statistics: Statistics) -> str:
+    """As the log carries them. Every character as itself: delta-rs takes an escaped one above U+1FFFF for another."""
+    return json.dumps(statistics, ensure_ascii=False)
 
 
 def _above(text: str) -> str:

@@ -11,7 +11,6 @@ commits them, so a task that dies, or runs twice, leaves at most a file that no 
 """
 
 import hashlib
-import json
 import os
 import pickle
 import time
@@ -29,11 +28,11 @@ from deltalake.transaction import AddAction
 
 from tidegate.machine.evidence import left_in
 from tidegate.model.errors import SequenceGapError
-from tidegate.pipeline.tables.conflicts import conflicting, rejects_of, too_old
+from tidegate.pipeline.tables.conflicts import conflicting, too_old
 from tidegate.pipeline.tables.groups import GroupWriter
 from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import Runs
-from tidegate.pipeline.tables.statistics import statistics_of
+from tidegate.pipeline.tables.statistics import statistics_of, written
 from tidegate.pipeline.tables.tables import DATE, Mark, Step
 from tidegate.pipeline.transforms.means import partials
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED, parse
@@ -83,6 +82,7 @@ class TaskResult:
     readings: list[AddAction] = field(default_factory=list)
     means: list[AddAction] = field(default_factory=list)
     rejected: list[AddAction] = field(default_factory=list)
+    disputed: list[AddAction] = field(default_factory=list)  # readings that say otherwise than one of the same identity
     runs: dict[int, Runs] = field(default_factory=dict)
     repeats: int = 0
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)  # (device, kind of reason) -> rows
@@ -208,7 +208,7 @@ class _Task:
         return readings.filter(pc.invert(old))
 
     def _without_repeats(self, readings: pa.Table, result: TaskResult) -> pa.Table:
-        """Each identity once, the earliest; the same identity with another payload is rejected."""
+        """Each identity once, the earliest; the same identity with another payload is disputed."""
         found = identities_of(readings)
         columns = (found.codes, found.boots, found.sequences)
         is_first = np.ones(len(found.rows), bool)
@@ -219,8 +219,8 @@ class _Task:
         firsts = found.rows[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
         repeats = found.rows[~is_first]
         conflicts = conflicting(readings.take(repeats), readings.take(firsts[~is_first]))
-        if conflicts.rows.num_rows:
-            self._rejected += rejects_of(conflicts).to_batches()
+        # Which of them is right the driver finds out: the table may have what came second here.
+        result.disputed = write_by_date(self._settings, "readings", conflicts.rows)
         result.repeats += len(repeats) - conflicts.rows.num_rows
         keep = np.ones(readings.num_rows, bool)
         keep[repeats] = False
@@ -289,5 +289,5 @@ def write_file(settings: TaskSettings, table: str, rows: pa.Table, day: date) ->
     if settings.fsync:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    written = json.dumps(statistics_of(rows))
-    return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, written)
+    statistics = written(statistics_of(rows))
+    return AddAction(name, path.stat().st_size, {DATE: str(day)}, int(time.time() * 1000), True, statistics)

@@ -82,7 +82,7 @@ def tiles(chain: ChainStates, records: Records, now_s: float) -> tuple[Station, 
     processed, arriving = totals(chain, records)
     living = [node for node in chain.nodes if node.alive]
     known = [found for node in living if (found := _capacity(records, node.name)) is not None]
-    seen = f"as seen of {len(known)} of {len(living)} nodes" if known else "no node was at its limit yet"
+    seen = f"as seen of {len(known)} of {len(living)} nodes" if known else "no batch was long or cut by a limit yet"
     rates = (
         ("Arriving", arriving, "in the slices of the nodes"),
         ("Processed", processed, "over the last five seconds"),
