@@ -71,7 +71,9 @@ def known(given_body: bytes) -> ConnectSummary:
             b"\x20\x03\x00\x90\x00",
             id="advice as a last will in MQTT 5",
         ),
-        pytest.param(body(0x06, b"d", b"t/*", b"m"), "wildcard as a topic level", b"", id="a will on a wildcard of NATS"),
+        pytest.param(
+            body(0x06, b"d", b"t/*", b"m"), "wildcard as a topic level", b"", id="a will on a wildcard of NATS"
+        ),
         pytest.param(
             body_5(0x06, b"d", said=b"\x00") + b"\x00" + text(b"telemetry/>/x") + text(b"m"),
             "wildcard as a topic level",
