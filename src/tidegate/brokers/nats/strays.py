@@ -2,8 +2,8 @@
 
 A topic with a level that is exactly ``*`` or ``>`` is legal in MQTT. To NATS it is a subject with a wildcard in it,
 which it stores all the same. But no transform matches it: such a message goes to ``INGEST`` under the subject it came
-with, which is no slice's, or (``telemetry/>/x``) not even there. Nobody would ever delete it from these streams.
-Gateways refuse such topics, so these are messages of clients that connect to a broker itself.
+with, which is no slice's, or (``telemetry/>/x``) perhaps not even there. Nobody would ever delete it from these
+streams. Gateways refuse such topics, so these are messages of clients that connect to a broker itself.
 
 Removal is careful, because a wildcard in a request means more than the one message: from ``INGEST`` goes what is not
 ``tg.…``, and from ``$MQTT_msgs`` single messages by their sequence, whose subject was looked at.
@@ -22,8 +22,8 @@ UNTAKEN = "$MQTT.>"  # in INGEST: what a slice takes begins with ``tg.``
 NO_SUCH_SEQUENCE = 10043
 ALARM_S = 3_600.0
 RENEWED_S = 60.0  # a sentence with a count in it is said anew this often at most
-WINDOW = 32  # messages at the head of ``$MQTT_msgs`` that are looked at together: each may have a MiB
-WINDOWS_MAX = 32  # in one call
+WINDOW = 32  # messages at the head of ``$MQTT_msgs`` that are looked at together; each may have a MiB
+REMOVING_S_MAX = 0.25  # of one call
 
 _ABSENT = frozenset({NO_MESSAGE_FOUND})
 
@@ -50,7 +50,7 @@ class Strays:
 
     def remove(self, mqtt: Reply) -> str | None:
         """``mqtt`` is the state of ``$MQTT_msgs``. An alarm for an hour after the last one went, or None."""
-        removed = self._from_ingest() + self._from_mqtt(int(mqtt["first_seq"]), int(mqtt["last_seq"]))
+        removed = self._from_ingest() + self._from_mqtt(mqtt)
         now_s = self._clock()
         if removed:
             self._removed += removed
@@ -68,19 +68,23 @@ class Strays:
         self._topic = topic
         return int(ask(self._wire, f"STREAM.PURGE.{INGEST_STREAM}", {"filter": UNTAKEN})["purged"])
 
-    def _from_mqtt(self, first: int, last: int) -> int:
+    def _from_mqtt(self, state: Reply) -> int:
         """A message that nobody takes stays first in its stream. One that somebody waits for may do so, too."""
+        first, last = int(state["first_seq"]), int(state["last_seq"])
         stuck, self._head = first == self._head, first
-        removed = 0
-        if stuck and first <= last and first != self._clean:
-            for begin in range(first, min(last + 1, first + WINDOWS_MAX * WINDOW), WINDOW):
-                window = range(begin, min(last + 1, begin + WINDOW))
-                found = self._delete(window)
-                removed += found
-                if found < len(window):
-                    break
-            if not removed and last >= first + WINDOW - 1:
+        if not stuck or first == self._clean or not int(state["messages"]):
+            return 0
+        removed, until_s = 0, self._clock() + REMOVING_S_MAX
+        while found := self._delete(range(first, min(last + 1, first + WINDOW))):
+            removed += found
+            state = ask(self._wire, f"STREAM.INFO.{MQTT_STREAM}")["state"]
+            first, last = int(state["first_seq"]), int(state["last_seq"])
+            if self._clock() > until_s:
+                break
+        else:
+            if last >= first + WINDOW - 1:
                 self._clean = first
+        self._head = first
         return removed
 
     def _delete(self, window: range) -> int:
