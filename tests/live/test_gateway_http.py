@@ -26,6 +26,7 @@ def test_a_reading_by_http_is_acknowledged_and_advised(running: Running) -> None
         pytest.param("web-1", b"warm", TOKEN, 400, "not a reading", id="no JSON"),
         pytest.param("web-1", b'{"value": 1, "boot": 1}', TOKEN, 400, "boot and seq", id="half an identity"),
         pytest.param("web%231", READING, TOKEN, 400, "topic level", id="a device that is no topic level"),
+        pytest.param("%2A", READING, TOKEN, 400, "wildcard to the broker", id="a device that is a wildcard"),
         pytest.param("web-1", bytes(70_000), TOKEN, 413, "too large", id="a body that is too large"),
     ],
 )

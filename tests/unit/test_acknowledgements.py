@@ -120,6 +120,13 @@ def test_names_that_fit_no_topic_level_are_refused(name: str) -> None:
         check_device(name)
 
 
+@pytest.mark.parametrize("name", ["*", ">"])
+def test_names_that_are_wildcards_to_the_broker_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match="is a wildcard to the broker"):
+        check_device(name)
+    check_device(f"a{name}")
+
+
 def test_many_records_are_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / f"a{SUFFIX}"
     path.write_text("".join(f"device-{seq % 200:06d}\t0\t{seq}\n" for seq in range(300_000)))

@@ -72,6 +72,15 @@ def known(given_body: bytes) -> ConnectSummary:
             id="advice as a last will in MQTT 5",
         ),
         pytest.param(
+            body(0x06, b"d", b"t/*", b"m"), "wildcard as a topic level", b"", id="a will on a wildcard of NATS"
+        ),
+        pytest.param(
+            body_5(0x06, b"d", said=b"\x00") + b"\x00" + text(b"telemetry/>/x") + text(b"m"),
+            "wildcard as a topic level",
+            b"\x20\x03\x00\x90\x00",
+            id="a will on a wildcard of NATS in MQTT 5",
+        ),
+        pytest.param(
             body(0x02, b"d", level=6), "unknown protocol", b"\x20\x03\x00\x84\x00", id="a version that does not exist"
         ),
         pytest.param(body(0x02, b"d", level=2), "unknown protocol", b"\x20\x02\x00\x01", id="a version of long ago"),

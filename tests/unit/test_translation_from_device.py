@@ -45,6 +45,9 @@ def test_aliases_stand_for_topics() -> None:
         pytest.param(aliased(b"", 1), "protocol error", 0x82, id="unknown alias"),
         pytest.param(publish(b""), "protocol error", 0x82, id="neither a topic nor an alias"),
         pytest.param(publish(b"x" * 101), "topic too long", 0x90, id="topic too long"),
+        pytest.param(
+            publish(b"telemetry/*"), "wildcard as a topic level", 0x90, id="a level that is a wildcard to NATS"
+        ),
         pytest.param(publish(payload=bytes(10_000)), "packet too large", 0x95, id="packet too large"),
         pytest.param(
             publish(properties=Properties(identifiers=(1,))),

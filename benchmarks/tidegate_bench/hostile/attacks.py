@@ -114,6 +114,7 @@ def _after_connect(user: str, password: str) -> Iterator[Attack]:
         for name, sends, codes in (
             ("zero-length topic", publish(version, b""), (error, topic)),
             ("wildcard in a topic", publish(version, b"a/#"), (topic,)),
+            ("wildcard of NATS in a topic", publish(version, b"a/>"), (topic,)),
             ("topic is no UTF-8", publish(version, b"\xff\xfe"), (malformed, topic)),
             ("NUL in a topic", publish(version, b"a\0b"), (malformed, topic)),
             ("QoS 3", publish(version, b"a", first=0x36), (malformed,)),

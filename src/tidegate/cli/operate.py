@@ -97,7 +97,7 @@ def sentence(backlog: Backlog, nodes: Mapping[str, NodeProgress]) -> str:
     """One sentence of state, then what is wrong."""
     freshness = f"Data is {backlog.head_age_s:.1f} s old" if backlog.waiting else "Data is up to date"
     lines = [f"{freshness}: {backlog.waiting:,} readings wait, {len(nodes)} processing node(s) run."]
-    lines += [f"ALARM: {alarm}" for alarm in (*backlog.alarms, *backlog.contradictions)]
+    lines += [f"ALARM: {alarm}" for alarm in (*backlog.alarms, *backlog.contradictions, *backlog.warnings)]
     lines += [f"Node {name}: {node.problem}" for name, node in nodes.items() if node.problem]
     return "\n".join(lines)
 
@@ -118,7 +118,7 @@ def _document(backlog: Backlog, ownerships: Any, nodes: Mapping[str, NodeProgres
         "age_s": backlog.head_age_s,
         "waiting": backlog.waiting,
         "upstream_waiting": backlog.upstream_waiting,
-        "alarms": [*backlog.alarms, *backlog.contradictions],
+        "alarms": [*backlog.alarms, *backlog.contradictions, *backlog.warnings],
         "slices": slices,
         "nodes": msgspec.to_builtins(nodes, str_keys=True),
     }

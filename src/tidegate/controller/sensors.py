@@ -221,7 +221,7 @@ class Sensors:
 
     def _measure(self, log: SlicedLog) -> Backlog:
         backlog = log.backlog({slice_: sequence_of(place) for slice_, place in self._offsets.items()})
-        self._alarms += backlog.alarms
+        self._alarms += (*backlog.alarms, *backlog.warnings)
         # The same sentence has the same numbers: whatever moves is no contradiction.
         self._standing = {said: self._standing.get(said, 0) + 1 for said in backlog.contradictions}
         self._alarms += [said for said, looks in self._standing.items() if looks >= LOOKS_MIN]

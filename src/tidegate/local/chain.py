@@ -201,12 +201,15 @@ class Chain:
 
     def _check_disks(self) -> tuple[str, ...]:
         """The brokers' guard acts on what it sees; of other places it is told before they are full."""
+        said: tuple[str | None, ...] = ()
         try:
-            closed = self._guard.check().alarm if self._guard is not None else None
+            if self._guard is not None:
+                found = self._guard.check()
+                said = (found.alarm, found.removed)
         except (BrokerUnavailableError, OSError) as error:
-            closed = str(error)
+            said = (str(error),)
         places = {"the tables": Path(self.installation.tables), "the state directory": self.state}
-        return (*([closed] if closed is not None else []), *shortages(places))
+        return (*(alarm for alarm in said if alarm is not None), *shortages(places))
 
     def _tell(self, alarms: tuple[str, ...]) -> None:
         """Each alarm once, and when there is none any more."""

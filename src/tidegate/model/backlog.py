@@ -27,6 +27,8 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     # What log and tables say against each other. What was committed may have been told a moment before the log was
     # asked, so this is believed when it stands.
     contradictions: tuple[str, ...] = ()
+    # What fills the brokers and is no part of the backlog, each with its remedy. The figures are right all the same.
+    warnings: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> int:
@@ -38,8 +40,12 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiskState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a disk guard saw and did. ``alarm`` is a sentence, or None while there is room."""
+    """What a disk guard saw and did. ``alarm`` is a sentence, or None while there is room.
+
+    ``removed`` is one about messages that it removed lately, because nobody could ever have read them.
+    """
 
     used_share: float  # of the tightest budget: the brokers' own limit or the disk itself
     is_open: bool  # whether the brokers acknowledge telemetry
     alarm: str | None
+    removed: str | None = None

@@ -5,6 +5,8 @@ from tidegate.model.errors import UserError
 DEVICE_BYTES_MAX = 1_024
 # A topic level cannot hold the first three and NUL; a record cannot hold the others.
 _FORBIDDEN = frozenset("/+#\0\t\n\r")
+# Names like others in MQTT, but wildcards to the broker: it would acknowledge readings that no slice can hold.
+_WILDCARDS = frozenset("*>")
 
 
 def check_device(device: str) -> None:
@@ -14,3 +16,5 @@ def check_device(device: str) -> None:
             f"Device name {device!r:.80} cannot be a topic level: use 1 to {DEVICE_BYTES_MAX} bytes without "
             "/ + # tab, line break or NUL."
         )
+    if device in _WILDCARDS:
+        raise UserError(f"Device name {device!r} is a wildcard to the broker: use it only as a part of a longer name.")

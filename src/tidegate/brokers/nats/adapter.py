@@ -7,6 +7,7 @@ from tidegate.brokers.nats.attribution import slice_of
 from tidegate.brokers.nats.backlog import measure, spans
 from tidegate.brokers.nats.monitoring import read_brokers
 from tidegate.brokers.nats.purging import purge_committed
+from tidegate.brokers.nats.sessions import Sessions
 from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange, Span
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.wire import Wire
@@ -20,10 +21,11 @@ class NatsLog:
 
     def __init__(self, address: LogAddress, name: str, timeout_s: float) -> None:
         self._slices = address.slices
+        self._sessions = Sessions()
         self._wire = Wire(address.urls, timeout_s=timeout_s, name=name)
 
     def backlog(self, committed: Mapping[int, int]) -> Backlog:
-        return measure(self._wire, self._slices, committed)
+        return measure(self._wire, self._slices, committed, sessions=self._sessions)
 
     def slice_of(self, device: str) -> int:
         return slice_of(device, self._slices)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidegate.brokers.nats.ingest import INGEST_STREAM, MQTT_STREAM, downstream, slice_stream, source_alarm
+from tidegate.brokers.nats.sessions import Sessions
+from tidegate.brokers.nats.strays import first_stray_topic
 from tidegate.brokers.port import Span
 from tidegate.bus.jetstream import NO_MESSAGE_FOUND, Reply, ask, ask_all, seconds_of
 from tidegate.bus.wire import Wire
@@ -24,17 +26,24 @@ def spans(wire: Wire, slices: Iterable[int]) -> dict[int, Span]:
     }
 
 
-def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: float | None = None) -> Backlog:
+def measure(
+    wire: Wire,
+    slices: int,
+    committed: Mapping[int, int],
+    *,
+    now_s: float | None = None,
+    sessions: Sessions | None = None,
+) -> Backlog:
     """What waits between acknowledgement and tables.
 
     The lag that a sourcing stream reports is 0 while it is not active, so it is not used: what waits upstream
     comes from the consumers that hold the messages. They are asked in the order in which messages flow: one
     that moves on meanwhile is counted twice, never left out.
     """
-    consumers = {**_sourcing_consumers(wire, MQTT_STREAM), **_sourcing_consumers(wire, INGEST_STREAM)}
-    infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in downstream(slices)])
+    of_mqtt, of_ingest = _sourcing_consumers(wire, MQTT_STREAM), _sourcing_consumers(wire, INGEST_STREAM)
+    mqtt, *infos = ask_all(wire, [(f"STREAM.INFO.{name}", None) for name in (MQTT_STREAM, *downstream(slices))])
     alarms = [alarm for info in infos if (alarm := source_alarm(info)) is not None]
-    upstream, missing = _upstream_waiting(consumers, infos)
+    upstream, missing = _upstream_waiting({**of_mqtt, **of_ingest}, infos)
     parts, contradictions = [], []
     heads = _heads(wire, infos[1:], committed)
     now_s = time.time() if now_s is None else now_s
@@ -66,7 +75,33 @@ def measure(wire: Wire, slices: int, committed: Mapping[int, int], *, now_s: flo
         measured_at_s=now_s,
         alarms=(*alarms, *missing),
         contradictions=tuple(contradictions),
+        warnings=_warnings(wire, (mqtt, of_mqtt), (infos[0], of_ingest), sessions or Sessions(), now_s),
     )
+
+
+def _warnings(
+    wire: Wire,
+    mqtt: tuple[Reply, Mapping[Taker, Reply]],
+    ingest: tuple[Reply, Mapping[Taker, Reply]],
+    sessions: Sessions,
+    now_s: float,
+) -> tuple[str, ...]:
+    """What two streams hold beyond what their takers wait for: nobody takes it, so it stays."""
+    held = sessions.alarm(wire, mqtt[0]["state"], _taken_later(mqtt[1]), now_s)
+    topic = first_stray_topic(wire)
+    if topic is None:
+        return () if held is None else (held,)
+    count = max(1, int(ingest[0]["state"]["messages"]) - _taken_later(ingest[1]))
+    stray = (
+        f"{INGEST_STREAM} holds about {count:,} messages that no slice can take, the first on the topic "
+        f"{topic!r:.120}: 'tidegate up' removes them within seconds and says how many; see that it runs where the "
+        "brokers do."
+    )
+    return (stray,) if held is None else (held, stray)
+
+
+def _taken_later(consumers: Mapping[Taker, Reply]) -> int:
+    return sum(int(one["num_pending"]) + int(one["num_ack_pending"]) for one in consumers.values())
 
 
 def _upstream_waiting(consumers: Mapping[Taker, Reply], infos: Sequence[Reply]) -> tuple[int, list[str]]:

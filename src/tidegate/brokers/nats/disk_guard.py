@@ -7,6 +7,8 @@ slices, and messages that nobody is interested in are not affected. Taking the p
 would be wrong: NATS drops the message *and acknowledges it*. A disk that is really full is worse than the
 gate: JetStream switches itself off until the server is started again, though nothing acknowledged is lost. A
 disk that has room but no inode left is as full: the server cannot begin another file.
+
+What no slice can take would fill the disk without end: the guard has it removed (``strays``).
 """
 
 import http.client
@@ -16,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tidegate.brokers.nats.ingest import INGEST_STREAM, MQTT_STREAM
+from tidegate.brokers.nats.strays import Strays
 from tidegate.bus.jetstream import ask_all
 from tidegate.bus.wire import Wire
 from tidegate.machine.disks import Room, room_at
@@ -43,6 +46,7 @@ class NatsDiskGuard:
         free_bytes_min: int = FREE_BYTES_MIN,
     ) -> None:
         self._wire = wire
+        self._strays = Strays(wire)
         self._nodes = tuple(zip(monitor_urls, store_directories, strict=True))
         self._disk_bytes_max = disk_bytes_max
         self._free_bytes_min = free_bytes_min
@@ -67,7 +71,12 @@ class NatsDiskGuard:
         due = should_open(max(share, files), is_open=is_open)
         if due != is_open:
             self._set_gate(mqtt["config"], is_open=due)
-        return DiskState(used_share=max(share, files), is_open=due, alarm=None if due else _alarm(share, files))
+        return DiskState(
+            used_share=max(share, files),
+            is_open=due,
+            alarm=None if due else _alarm(share, files),
+            removed=self._strays.remove(mqtt["state"]),
+        )
 
     def _share(self, stored: int, underway: int, free: int) -> float:
         capacity = min(self._disk_bytes_max, stored + max(0, free - self._free_bytes_min))

@@ -1,25 +1,35 @@
-"""From the subjects that slices are stored under back to the topics that devices published on."""
+"""From the subjects that slices are stored under back to the topics that devices published on, as columns."""
+
+from sys import getsizeof
 
 import pyarrow as pa
 
-_TOPICS_MAX = 200_000
+from tidegate.brokers.nats.subjects import topic_of
+
+# In bytes, because a topic may have 64 KB: room for 250,000 topics of 40 bytes.
+TOPICS_BYTES_MAX = 64 * 1024**2
+_ENTRY_BYTES = 104  # what the dictionary itself takes, when it has just grown
 
 
-class _Topics(dict[bytes, str]):
-    """Subject to topic, each worked out once.
+class Topics(dict[bytes, str]):
+    """Subject (``tg.<slice>.telemetry.…``) to topic, each worked out once. When it is full it begins anew."""
 
-    ``tg.<slice>.telemetry.a//b`` is the topic ``telemetry/a.b``: the broker writes a topic's dot as two slashes.
-    """
+    def __init__(self, bytes_max: int = TOPICS_BYTES_MAX) -> None:
+        super().__init__()
+        self._bytes_max = bytes_max
+        self._bytes = 0
 
     def __missing__(self, subject: bytes) -> str:
-        plain = subject.decode().split(".", 2)[2]
-        if len(self) >= _TOPICS_MAX:
+        topic = topic_of(subject.decode().split(".", 2)[2])
+        self._bytes += getsizeof(subject) + getsizeof(topic) + _ENTRY_BYTES
+        if self._bytes > self._bytes_max:
             self.clear()
-        topic = self[subject] = plain.replace("//", "\0").replace(".", "/").replace("\0", ".")
+            self._bytes = getsizeof(subject) + getsizeof(topic) + _ENTRY_BYTES
+        self[subject] = topic
         return topic
 
 
-_topics = _Topics()
+_topics = Topics()
 
 
 def topics_of(subjects: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from tidegate.mqtt import properties, violations
 from tidegate.mqtt.connect import Connect, parse_connect, version_of
 from tidegate.mqtt.connect_layout import NAMES
 from tidegate.mqtt.encoding import encode
-from tidegate.mqtt.frames import frame_size
+from tidegate.mqtt.frames import frame_size, has_wildcard_level
 from tidegate.mqtt.kinds import CONNECT, Connack
 from tidegate.mqtt.properties import NEVER_EXPIRES, PACKET_BYTES_MAX_UNSAID, RECEIVE_MAX_UNSAID
 from tidegate.mqtt.violations import Violation
@@ -107,6 +107,8 @@ def _judge(body: bytes, properties_max: int) -> Connect | Refusal:
         return _refuse(body, violation.code, reason)
     if said.will is not None and said.will.topic == ADVICE_TOPIC.encode():
         return _refuse(body, violations.TOPIC_NAME_INVALID, "forged advice")
+    if said.will is not None and has_wildcard_level(said.will.topic):
+        return _refuse(body, violations.TOPIC_NAME_INVALID, "wildcard as a topic level")
     return said
 
 

@@ -30,6 +30,7 @@ REASONS = (
     "malformed packet",
     "malformed topic",
     "topic too long",
+    "wildcard as a topic level",
     "protocol error",
     "too many packets at once",
     "too many pings",
