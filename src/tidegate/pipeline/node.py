@@ -24,7 +24,7 @@ from tidegate.bus.installation import load_installation
 from tidegate.machine import evidence
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.pipeline.keeper import Keeper, Say
-from tidegate.pipeline.problems import problem_of
+from tidegate.pipeline.problems import doubted_in, problem_of
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.pulse import Pulse
 from tidegate.pipeline.retention import Retention
@@ -40,6 +40,7 @@ _BACKOFF_S_MAX = 5.0
 RETENTION = "retention"
 IDENTITIES = "identities"
 DAMAGE = "damage"
+PLANNING = "planning"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
 WEIGH_S = 10.0
@@ -63,6 +64,8 @@ class Node:
         self._failure: BaseException | None = None
         self._was_ready = False
         self._weigh_at_s = 0.0
+        self._doubted: dict[int, int] = {}  # slice -> the last message of it that a query did not get
+        self._told: list[str] = []
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
         self._retention = Retention(self._installation, settings, time.monotonic(), fsync=fsync)
@@ -162,6 +165,7 @@ class Node:
                 query.awaitTermination(LOOK_S)  # type: ignore[arg-type]
                 self._flush(sink)
                 self._report(query)
+                self._hear(scratch)
                 self._weigh()
                 self._purge()
             was_told = query.isActive
@@ -184,6 +188,15 @@ class Node:
             if not self._was_ready:
                 self._was_ready = True
                 self._say(f"Node {self._settings.name} is ready.")
+
+    def _hear(self, scratch: Scratch) -> None:
+        """Pass on what does not work in planning, though the query runs."""
+        told = evidence.told_in(scratch.evidence)
+        for sentence in told:
+            if sentence not in self._told:
+                self._say(sentence)
+        self._told = told
+        self._board.alarm(PLANNING, " ".join(told) or None)
 
     def _weigh(self) -> None:
         """Say now and then what the JVM holds: of all that could grow, only it can tell."""
@@ -254,6 +267,7 @@ class Node:
             .option("rows_per_batch", str(settings.rows_per_batch_max))
             .option("bytes_per_batch", str(settings.bytes_per_batch_max))
             .option("evidence", str(scratch.evidence))
+            .option("doubted", json.dumps(self._doubted))
             .load()
         )
 
@@ -274,6 +288,7 @@ class Node:
 
     def _problem(self, error: Exception | None, scratch: Scratch) -> str:
         left = evidence.found_in(scratch.evidence)
+        self._doubted |= doubted_in(evidence.all_in(scratch.evidence))
         return problem_of(self._failure, error, left, Path(self._installation.tables))
 
 
