@@ -10,34 +10,36 @@ from tidegate.model.gaps import Gap, Gaps
 SHOWN_BYTES_MAX = 500
 
 
-def read_gaps(bus: Bus) -> tuple[Gaps, str | None]:
-    """All open gaps; none, and what is wrong, where the document is damaged."""
-    try:
-        return bus.get(GAPS) or Gaps(), None
-    except DamagedDocumentError as error:
-        return Gaps(), str(error)
+class NotedGaps:
+    """Reads and changes what is open. A change returns a sentence where it replaced a damaged document."""
 
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
 
-def note_gap(bus: Bus, gap: Gap) -> str | None:
-    """Put the gap on the bus; a sentence where that replaced a damaged document."""
-    return _change(bus, lambda before: before.with_(gap))
-
-
-def close_gaps(bus: Bus, slices: frozenset[int]) -> str | None:
-    """Take the gaps of these slices off; a sentence where that replaced a damaged document."""
-    return _change(bus, lambda before: before.without(slices))
-
-
-def _change(bus: Bus, step: Callable[[Gaps], Gaps]) -> str | None:
-    while True:
+    def read(self) -> tuple[Gaps, str | None]:
+        """All open gaps; none, and what is wrong, where the document is damaged."""
         try:
-            bus.change(GAPS, lambda before: step(before or Gaps()))
-        except DamagedDocumentError:
-            entry = bus.entry(GAPS)
-            if entry is None or bus.put(GAPS, step(Gaps()), revision=entry.revision) is None:
-                continue  # somebody else was quicker
-            return (
-                f"The document {GAPS.key!r} on the control bus was damaged and has been written anew; earlier gaps in "
-                f"it are no longer known. It said: {entry.value[:SHOWN_BYTES_MAX]!r}"
-            )
-        return None
+            return self._bus.get(GAPS) or Gaps(), None
+        except DamagedDocumentError as error:
+            return Gaps(), str(error)
+
+    def note(self, gap: Gap) -> str | None:
+        return self._change(lambda before: before.with_(gap))
+
+    def close(self, slices: frozenset[int]) -> str | None:
+        """Take the gaps of these slices off."""
+        return self._change(lambda before: before.without(slices))
+
+    def _change(self, step: Callable[[Gaps], Gaps]) -> str | None:
+        while True:
+            try:
+                self._bus.change(GAPS, lambda before: step(before or Gaps()))
+            except DamagedDocumentError:
+                entry = self._bus.entry(GAPS)
+                if entry is None or self._bus.put(GAPS, step(Gaps()), revision=entry.revision) is None:
+                    continue  # somebody else was quicker
+                return (
+                    f"The document {GAPS.key!r} on the control bus was damaged and has been written anew; earlier gaps "
+                    f"in it are no longer known. It said: {entry.value[:SHOWN_BYTES_MAX]!r}"
+                )
+            return None

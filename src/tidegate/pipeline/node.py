@@ -19,11 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import NODE_LEASES
 from tidegate.bus.installation import load_installation
 from tidegate.machine import evidence
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError
 from tidegate.pipeline.keeper import Keeper, Say
+from tidegate.pipeline.naming import await_name
 from tidegate.pipeline.problems import doubted_in, problem_of
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.pulse import Pulse
@@ -75,7 +75,7 @@ class Node:
 
     def run(self) -> None:
         """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
-        self._await_name()
+        await_name(self._installation, self._settings, self._say)
         remove_leftovers(prefix_of(self._state, self._settings.name))
         prepare(self._say)
         directory = self._state / "nodes" / self._settings.name
@@ -104,15 +104,6 @@ class Node:
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
                 "name of its own."
             )
-
-    def _await_name(self) -> None:
-        """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
-        name, deadline = self._settings.name, time.monotonic() + self._settings.lease_s + 2
-        with Bus(self._installation.control_urls, name=f"{name}-start") as bus:
-            while name in bus.names(NODE_LEASES):
-                if time.monotonic() > deadline:
-                    raise UserError(f"A node named {name} is running already: stop it, or choose another --name.")
-                time.sleep(0.1)
 
     def _serve(self, spark: SparkSession) -> None:
         """Hold the lease, and with it slices, only while there is a session that can work on them."""

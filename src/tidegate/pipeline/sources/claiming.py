@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tidegate.brokers.port import SlicedLog, Span
 from tidegate.bus.client import Bus
-from tidegate.bus.noted_gaps import note_gap
+from tidegate.bus.noted_gaps import NotedGaps
 from tidegate.model.errors import BrokerUnavailableError, TidegateError
 from tidegate.model.positions import sequence_of
 from tidegate.pipeline.sources.continuing import Verdict, behind_hole, judge
@@ -35,7 +35,8 @@ class Claims:
     """What one query has claimed. Where each slice goes on is decided before its fence is moved."""
 
     def __init__(self, node: str, log: SlicedLog, bus: Bus, tables: Tables) -> None:
-        self._node, self._log, self._bus, self._tables = node, log, bus, tables
+        self._node, self._log, self._tables = node, log, tables
+        self._gaps = NotedGaps(bus)
         self._unproven: dict[int, int] = {}  # slice -> the place that it began at without a message there
         self._shorter: dict[int, _Shorter] = {}
         self._holes: dict[int, tuple[int, int]] = {}  # slice -> its place before a hole, the first message behind it
@@ -93,7 +94,7 @@ class Claims:
             verdict = self._verdict(slice_, place, span)
             if self._has_to_wait(slice_, verdict, now_s):
                 return None
-            if verdict.gap is not None and (replaced := note_gap(self._bus, verdict.gap)):
+            if verdict.gap is not None and (replaced := self._gaps.note(verdict.gap)):
                 self._notices[replaced] = now_s + NOTICE_S
         except TidegateError as error:
             self._problems[slice_] = f"Slice {slice_} cannot be taken up, and is tried again: {error}"
