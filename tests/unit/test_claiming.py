@@ -97,12 +97,15 @@ def test_a_log_that_is_only_late_is_not_read_anew(tmp_path: Path) -> None:
     bus = Papers()
     claimed = claims(read_up_to(tmp_path, {0: 100}), Log(), bus)
     assert claimed.claim({0: 2}, {0: Span(1, 60)}) == {}
-    claimed._shorter.clear()
+    claimed._ask_at_s.clear()
     assert claimed.claim({0: 2}, {0: Span(101, 100)}) == {0: 100}
     assert bus.content is None
 
 
-def test_a_slice_that_cannot_be_judged_is_named_and_keeps_no_other_waiting(tmp_path: Path) -> None:
+def test_a_slice_that_cannot_be_judged_is_named_and_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "AGAIN_S", 0.0)
     log = Log(silent=[0])
     claimed = claims(read_up_to(tmp_path, {0: 10, 1: 10}), log, Papers())
     spans = {0: Span(1, 20), 1: Span(11, 20)}

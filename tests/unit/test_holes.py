@@ -3,9 +3,10 @@
 import pytest
 
 from tidegate.machine.evidence import Evidence
+from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.positions import position
 from tidegate.pipeline.problems import doubted_in
-from tidegate.pipeline.sources.holes import ASK_S, MISSING_S_MIN, Holes
+from tidegate.pipeline.sources.holes import ASK_S, MISSING_S_MIN, SILENT_S, Holes
 
 
 class Log:
@@ -14,10 +15,13 @@ class Log:
     def __init__(self, *sequences: int) -> None:
         self.sequences = set(sequences)
         self.asked = 0
+        self.silent = False
 
     def next_sequence(self, slice_: int, sequence: int) -> int | None:
         assert slice_ == 0
         self.asked += 1
+        if self.silent:
+            raise BrokerUnavailableError("no answer.")
         return min((one for one in self.sequences if one >= sequence), default=None)
 
 
@@ -65,6 +69,20 @@ def test_one_that_comes_back_behind_it_is_waited_for_anew() -> None:
     log.sequences.add(80)
     assert set(asked_for(holes, 74, MISSING_S_MIN - 1, MISSING_S_MIN - 1)) == {None}
     assert asked_for(holes, 74, 2 * MISSING_S_MIN, 0.0) == [80]
+
+
+def test_while_a_broker_does_not_answer_nothing_is_certain() -> None:
+    log = Log(74, 78)
+    holes = Holes({0: 75}, log.next_sequence)
+    assert set(asked_for(holes, 74, 0.0, MISSING_S_MIN - 1)) == {None}
+    log.silent = True
+    asked = log.asked
+    assert set(asked_for(holes, 74, MISSING_S_MIN - 1, SILENT_S)) == {None}
+    assert log.asked - asked <= 2, "nor is it asked often"
+    log.silent = False
+    began_s = MISSING_S_MIN + 2 * SILENT_S
+    assert set(asked_for(holes, 74, began_s, MISSING_S_MIN - 0.1)) == {None}
+    assert asked_for(holes, 74, began_s + MISSING_S_MIN, 0.0) == [78]
 
 
 def test_nothing_is_passed_over_for_the_sake_of_nothing() -> None:

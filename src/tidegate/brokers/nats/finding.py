@@ -6,6 +6,7 @@ from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
 
 _NOT_FOUND = "404"
+TIMEOUT_S = 1.0
 
 
 def next_sequence(wire: Wire, slice_: int, sequence: int) -> int | None:
@@ -20,8 +21,8 @@ def next_sequence(wire: Wire, slice_: int, sequence: int) -> int | None:
 
 def _in_copy(url: str, stream: str, sequence: int) -> int | None:
     """What the broker at this address has: it answers from its own copy, where it keeps one."""
-    with Wire([url], name="tidegate-finding") as asking:
-        frame = asking.request(f"{API}.DIRECT.GET.{stream}", b'{"seq":%d,"next_by_subj":">"}' % sequence, timeout_s=2.0)
+    with Wire([url], timeout_s=TIMEOUT_S, name="tidegate-finding") as asking:
+        frame = asking.request(f"{API}.DIRECT.GET.{stream}", b'{"seq":%d,"next_by_subj":">"}' % sequence)
     fields = frame.fields()
     if "Nats-Sequence" in fields:
         return int(fields["Nats-Sequence"])

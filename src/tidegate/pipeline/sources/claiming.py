@@ -17,6 +17,8 @@ from tidegate.pipeline.tables.tables import Mark, Tables
 # not have all of it yet. All slices wait at the same time, and those that do not wait go on.
 SHORTER_S_MAX = 5.0
 SHORTER_POLL_S = 0.5
+# A slice that could not be judged is tried again so much later: trying takes time that others wait for.
+AGAIN_S = 2.0
 # How long the node's alarm says what happened once.
 NOTICE_S = 600.0
 
@@ -26,11 +28,6 @@ class _Judged(NamedTuple):
     verdict: Verdict
 
 
-class _Shorter(NamedTuple):
-    since_s: float
-    ask_at_s: float
-
-
 class Claims:
     """What one query has claimed. Where each slice goes on is decided before its fence is moved."""
 
@@ -38,7 +35,8 @@ class Claims:
         self._node, self._log, self._tables = node, log, tables
         self._gaps = NotedGaps(bus)
         self._unproven: dict[int, int] = {}  # slice -> the place that it began at without a message there
-        self._shorter: dict[int, _Shorter] = {}
+        self._shorter_since_s: dict[int, float] = {}
+        self._ask_at_s: dict[int, float] = {}  # slices that could not be claimed, and when to try again
         self._holes: dict[int, tuple[int, int]] = {}  # slice -> its place before a hole, the first message behind it
         self._problems: dict[int, str] = {}  # slices that cannot be claimed
         self._notices: dict[str, float] = {}  # what happened once -> until when to say it
@@ -88,15 +86,17 @@ class Claims:
     def _judged(self, slice_: int, place: int, span: Span) -> _Judged | None:
         """None where the slice has to wait. A gap is on the bus before the table moves on: nobody can miss it."""
         now_s = time.monotonic()
-        if slice_ in self._shorter and now_s < self._shorter[slice_].ask_at_s:
+        if now_s < self._ask_at_s.get(slice_, 0.0):
             return None
         try:
             verdict = self._verdict(slice_, place, span)
             if self._has_to_wait(slice_, verdict, now_s):
+                self._ask_at_s[slice_] = now_s + SHORTER_POLL_S
                 return None
             if verdict.gap is not None and (replaced := self._gaps.note(verdict.gap)):
                 self._notices[replaced] = now_s + NOTICE_S
         except TidegateError as error:
+            self._ask_at_s[slice_] = time.monotonic() + AGAIN_S
             self._problems[slice_] = f"Slice {slice_} cannot be taken up, and is tried again: {error}"
             return None
         self._problems.pop(slice_, None)
@@ -115,8 +115,6 @@ class Claims:
 
     def _has_to_wait(self, slice_: int, verdict: Verdict, now_s: float) -> bool:
         if verdict.gap is None or verdict.gap.kind != "shorter":
-            self._shorter.pop(slice_, None)
+            self._shorter_since_s.pop(slice_, None)
             return False
-        since_s = self._shorter[slice_].since_s if slice_ in self._shorter else now_s
-        self._shorter[slice_] = _Shorter(since_s, now_s + SHORTER_POLL_S)
-        return now_s - since_s < SHORTER_S_MAX
+        return now_s - self._shorter_since_s.setdefault(slice_, now_s) < SHORTER_S_MAX

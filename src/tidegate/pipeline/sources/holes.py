@@ -9,11 +9,14 @@ waits for it either, so nothing is passed over.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tidegate.model.errors import BrokerUnavailableError
 from tidegate.model.positions import incarnation_of, position, sequence_of
 
 # A broker that has just started may not have all of it yet, and one without open files to spare says that it has none.
 MISSING_S_MIN = 15.0
 ASK_S = 0.5
+# A broker that does not answer may have the message. It is asked seldom: asking takes time that others wait for.
+SILENT_S = 10.0
 
 # The lowest sequence of a slice, from the given one on, that any broker has; None where there is none.
 NextSequence = Callable[[int, int], int | None]
@@ -52,7 +55,11 @@ class Holes:
             return None
         if now_s >= doubt.ask_at_s:
             doubt.ask_at_s = now_s + ASK_S
-            found = self._next_sequence(slice_, doubt.sequence)
+            try:
+                found = self._next_sequence(slice_, doubt.sequence)
+            except BrokerUnavailableError:
+                doubt.found, doubt.ask_at_s = None, now_s + SILENT_S
+                return None
             if found == doubt.sequence:
                 del self._doubts[slice_]
                 return None

@@ -98,10 +98,7 @@ class Planner:
         for slice_, (epoch, _, place) in held.items():
             if owned.get(slice_) != epoch:
                 continue
-            try:
-                found = self._holes.ask(slice_, place, time.monotonic())
-            except BrokerUnavailableError:
-                continue  # a broker that does not answer may have the message
+            found = self._holes.ask(slice_, place, time.monotonic())
             if found is not None and self._committed([slice_], held):
                 self._claims.pass_hole(slice_, place, found)
                 ended[slice_] = epoch
