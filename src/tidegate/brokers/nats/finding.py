@@ -20,7 +20,7 @@ def next_sequence(wire: Wire, slice_: int, sequence: int) -> int | None:
 
 
 def _in_copy(url: str, stream: str, sequence: int) -> int | None:
-    """What the broker at this address has: it answers from its own copy, where it keeps one."""
+    """What is answered at this address: from that broker's own copy as a rule, else from another's."""
     with Wire([url], timeout_s=TIMEOUT_S, name="tidegate-finding") as asking:
         frame = asking.request(f"{API}.DIRECT.GET.{stream}", b'{"seq":%d,"next_by_subj":">"}' % sequence)
     fields = frame.fields()
