@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from support.bus import ControlBus
+from support.rigs import SETTINGS, table
 from support.waiting import until
 
 from tidegate.brokers.nats import direct_get
@@ -28,6 +30,7 @@ from tidegate.pipeline.sources.slices import SliceReader
 from tidegate.pipeline.tables.tables import Mark, Step, Tables
 from tidegate.pipeline.tables.writing import mark_at
 from tidegate_bench.pipeline.filling import open_slice
+from tidegate_bench.rig.installation import Rig
 
 pytestmark = pytest.mark.live
 ROWS = 100
@@ -59,7 +62,7 @@ def here(state: Path) -> Iterator[Installation]:
 
 def fill(wire: Wire, slice_: int, first: int, last: int) -> None:
     for number in range(first, last + 1):
-        wire.request(f"tg.{slice_}.telemetry.d", b'{"boot":1,"seq":%d,"value":1}' % number)
+        wire.request(f"tg.{slice_}.telemetry.d{slice_}", b'{"boot":1,"seq":%d,"value":1}' % number)
 
 
 def delete(here: Installation, *sequences: int) -> None:
@@ -187,3 +190,28 @@ def test_a_damaged_document_of_gaps_is_written_anew_and_keeps_nobody_waiting(que
     with ControlBus(here) as bus:
         assert [(gap.slice, gap.kind) for gap in bus.get(GAPS).open] == [(0, "deleted")]
     assert ['It said: b\'{"open":[{"slice":"x"}]}\'' in said for said in evidence.told_in(query.evidence)] == [True]
+
+
+@pytest.mark.timeout(180)
+def test_a_node_goes_on_and_names_what_is_missing(tmp_path: Path) -> None:
+    with Rig(BrokerSettings(slices=2), tmp_path) as rig:
+        with Wire(rig.installation.data_urls) as wire:
+            for slice_ in range(2):
+                open_slice(wire, slice_)
+                fill(wire, slice_, 1, ROWS)
+        delete(rig.installation, 75)
+        rig.start_node("left", **SETTINGS)
+        rig.wait("the other slice", lambda: _stored(rig, 1) == without())
+        assert _stored(rig, 0) == without(*range(75, 101))
+        rig.wait("an alarm", lambda: "Slice 0 has no message 75" in str(rig.progress("left")))
+        rig.wait("what lies behind the hole", lambda: _stored(rig, 0) == without(75))
+        rig.wait("no alarm", lambda: "Slice 0 has no message 75" not in str(rig.progress("left")))
+        with ControlBus(rig.installation) as bus:
+            assert [(gap.slice, gap.kind, gap.missing) for gap in bus.get(GAPS).open] == [(0, "missing", 1)]
+
+
+def _stored(rig: Rig, slice_: int) -> list[int]:
+    if not (Path(rig.installation.tables) / "readings").exists():
+        return []
+    rows = table(rig, "readings")
+    return sorted(rows.filter(pc.equal(rows["slice"], slice_))["seq"].to_pylist())
