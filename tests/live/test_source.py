@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from support.bus import ControlBus
+from support.waiting import until
 
 import tidegate.brokers.nats.fetch as fetching
 from tidegate.brokers.nats import direct_get
@@ -27,7 +28,7 @@ from tidegate.model.ledger import CompletenessState, Hole
 from tidegate.model.positions import incarnation_of, position, sequence_of
 from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.settings import NodeSettings
-from tidegate.pipeline.sources import planner, slices
+from tidegate.pipeline.sources import claiming, slices
 from tidegate.pipeline.sources.planner import Offset
 from tidegate.pipeline.sources.slices import SliceReader
 from tidegate.pipeline.tables.tables import Mark, Step, Tables
@@ -279,12 +280,15 @@ def test_a_person_sees_a_gap_and_closes_it(
 def test_a_log_that_is_shorter_for_good_is_read_from_its_first_message(
     reader: SliceReader, here: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "SHORTER_S_MAX", 0.1)
-    monkeypatch.setattr(planner, "SHORTER_POLL_S", 0.02)
+    monkeypatch.setattr(claiming, "SHORTER_S_MAX", 0.1)
+    monkeypatch.setattr(claiming, "SHORTER_POLL_S", 0.02)
     end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(30))
     committed(reader, end, {1: 10**6}, {1: Mark(1_000_000, 5)})
     again = successor(reader)
-    assert sequence_of(again.latestOffset({}, ReadAllAvailable())["1"][1]) == 0
+    offset = again.latestOffset({}, ReadAllAvailable())
+    assert sorted(offset) == ["0", "2"], "others do not wait for it"
+    until(lambda: "1" in offset or offset.update(again.latestOffset(offset, ReadAllAvailable())))
+    assert sequence_of(offset["1"][1]) == 0
     again.stop()
     with ControlBus(here) as bus:
         assert [(gap.slice, gap.kind) for gap in bus.get(GAPS).open] == [(1, "shorter")]

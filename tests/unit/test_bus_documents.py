@@ -58,6 +58,12 @@ def test_a_name_belongs_to_documents_of_which_there_are_several() -> None:
         ADVICE.key_of("g-1")
 
 
+def test_an_offset_of_a_job_below_0_is_damage_and_not_a_very_high_one() -> None:
+    assert JOBS.decode(b'{"0": 0, "1": 7}', "nightly") == {0: 0, 1: 7}
+    with pytest.raises(DamagedDocumentError, match=r"'jobs.nightly' .* >= 0"):
+        JOBS.decode(b'{"0": -1}', "nightly")
+
+
 def test_what_is_written_is_read_again() -> None:
     advice = Advice(interval_s=1.5, lifetime_s=10, classes={"alarm": 0.0})
     assert ADVICE.decode(ADVICE.encode(advice)) == advice
@@ -118,7 +124,12 @@ PART_OF = {
     "local": "up",
     "cli": "operator",
 }
-STANDS_FOR = {"SLICES": "Assignments(", "NODE_LEASES": "ssignments.alive()", "LEADER": "LeaderLease("}
+STANDS_FOR = {
+    "SLICES": "Assignments(",
+    "NODE_LEASES": "ssignments.alive()",
+    "LEADER": "LeaderLease(",
+    "GAPS": "NotedGaps(",
+}
 
 
 def folders_that_use(name: str) -> set[str]:

@@ -5,7 +5,8 @@ import pytest
 from tidegate.brokers.port import Span
 from tidegate.model.gaps import Gap, Gaps
 from tidegate.model.positions import incarnation_of, position, sequence_of
-from tidegate.pipeline.sources.continuing import Verdict, judge
+from tidegate.pipeline.sources.continuing import Verdict, behind_hole, judge
+from tidegate.pipeline.sources.rows import HOLE
 from tidegate.pipeline.tables.tables import Mark
 
 READ = Mark(10_000_000, 77)
@@ -56,8 +57,34 @@ def test_a_second_loss_opens_a_third_incarnation() -> None:
     assert verdict.start == position(2, 0) > position(1, 8)
 
 
-def test_tables_without_a_record_of_the_message_take_the_log_at_its_word() -> None:
-    assert judged(10, Span(10, 12), OTHER, expected=None) == Verdict(10, is_proven=True)
+def test_tables_that_went_on_where_no_message_was_find_none_there() -> None:
+    assert judged(10, Span(4, 12), HOLE, expected=None) == Verdict(10, is_proven=False)
+    assert judged(10, Span(11, 12), None, expected=None) == Verdict(10, is_proven=False)
+
+
+def test_a_log_with_a_message_where_none_was_is_another_one() -> None:
+    """Made anew, and with more messages by now than the place that the tables went on from behind a gap."""
+    verdict = judged(49, Span(1, 60), OTHER, expected=None)
+    assert (verdict.start, verdict.gap and verdict.gap.kind) == (position(1, 0), "different")
+
+
+def test_behind_missing_messages_it_goes_on_in_the_same_incarnation() -> None:
+    verdict = behind_hole(3, position(2, 74), 78, Span(1, 100), node="node-1", now_s=50.0)
+    assert verdict[:2] == (position(2, 77), False)
+    gap = verdict.gap
+    assert gap is not None
+    assert (gap.kind, gap.incarnation, gap.expected_sequence, gap.found_first, gap.missing) == ("missing", 2, 74, 78, 3)
+    assert "Slice 3: between 74 and 78 the log lacks 3 message(s)" in gap.sentence
+
+
+def test_many_holes_of_one_slice_are_one_gap() -> None:
+    gaps = Gaps()
+    for place, found in ((74, 76), (74, 76), (80, 84), (90, 92)):
+        gap = behind_hole(3, place, found, Span(1, 100), node="node-1", now_s=float(place)).gap
+        assert gap is not None
+        gaps = gaps.with_(gap)
+    (gap,) = gaps.open
+    assert (gap.expected_sequence, gap.found_first, gap.missing, gap.noticed_at_s) == (74, 92, 5, 74.0)
 
 
 def test_positions_are_an_incarnation_and_a_sequence() -> None:

@@ -74,6 +74,12 @@ class SlicedLog(Protocol):
     def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         """Every message of every range, in order within a slice. Raises ``SequenceGapError`` rather than skip one."""
 
+    def next_sequence(self, slice_: int, sequence: int) -> int | None:
+        """The lowest sequence from this one on that any broker has a message of; None where there is none.
+
+        Raises ``BrokerUnavailableError`` where a broker that might have it does not answer.
+        """
+
     def purge(self, committed: Mapping[int, int]) -> dict[int, int]:
         """Delete what is below the committed sequence of each slice; how many messages went."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import NODE_LEASES, SLICES
 from tidegate.control.slicing.transfer import Assignment, Change, all_free
+from tidegate.model.errors import DamagedDocumentError
 
 
 class Assignments:
@@ -68,5 +69,11 @@ class Assignments:
         return changes
 
     def alive(self) -> list[str]:
-        """The processing nodes that hold their lease."""
-        return self._bus.names(NODE_LEASES)
+        """The processing nodes that hold their lease. One that cannot be read is nobody's."""
+        return [name for name in self._bus.names(NODE_LEASES) if self._is_held(name)]
+
+    def _is_held(self, node: str) -> bool:
+        try:
+            return self._bus.get(NODE_LEASES, node) is not None
+        except DamagedDocumentError:
+            return False

@@ -9,7 +9,7 @@ command or the dashboard) and ``job`` (somebody else's reader of the slices).
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -170,7 +170,7 @@ NODE_LEASES = Document(
     read_by=("node", "controller", "operator"),
     per="node",
     leased=True,
-    remedy="its node works on; delete it, unless it runs out by itself within a few seconds",
+    remedy="its node writes it anew within seconds; delete it if there is no such node",
 )
 PROGRESS = Document(
     "progress",
@@ -182,7 +182,7 @@ PROGRESS = Document(
 )
 JOBS = Document(
     "jobs",
-    dict[int, int],
+    dict[int, Annotated[int, msgspec.Meta(ge=0)]],  # one below 0 would pass for a very high one
     "what another job that reads the slices has committed of each: nothing above may leave the log",
     written_by=("job", "operator"),
     read_by=("node", "operator"),
@@ -196,7 +196,7 @@ GAPS = Document(
     "where the log is not what the tables have read, until an operator has closed it",
     written_by=("node", "operator"),
     read_by=("node", "controller", "operator"),
-    remedy="delete it; the tables go on, and 'tidegate recover' no longer knows of earlier gaps",
+    remedy="'tidegate recover --close-all' or the next gap writes it anew; what was open before is not known any more",
 )
 GATEWAYS = Document(
     "gateways",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import LEADER, Document, Holder
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
 
 # Of a leader's lease: when it stops acting, and when the bus lets another in (in whole seconds, rounded up).
 ACTING_SHARE, HELD_SHARE = 1 / 2, 2 / 3
@@ -41,13 +41,24 @@ class Lease:
 
     def take(self) -> bool:
         """Take it where nobody has it, or where this very run has it without knowing."""
-        held = self._bus.stored(self._document, self._which)
+        try:
+            held = self._bus.stored(self._document, self._which)
+        except DamagedDocumentError:
+            if not self._which:
+                raise
+            # It bears our name: nobody else would write it again.
+            entry = self._bus.entry(self._document, self._which)
+            self._revision = self._put(entry.revision if entry is not None else 0)
+            return self._is_ours()
         if held is None:
             self._revision = self._put(0)
         elif held.value == self._own:
             self._revision = self._put(held.revision)
         else:
             self.holder = held.value.name
+        return self._is_ours()
+
+    def _is_ours(self) -> bool:
         if self._revision is not None:
             self.holder = self._own.name
         return self._revision is not None

@@ -15,9 +15,10 @@ from rich.table import Table
 from tidegate.brokers.opening import open_brokers, open_log
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import PROGRESS
+from tidegate.bus.documents import NODE_LEASES, PROGRESS
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
+from tidegate.cli.readable import readable
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.installation import Installation
@@ -47,7 +48,7 @@ def status(state: State = STATE, as_json: AsJson = False) -> None:
         assignments = Assignments(bus, installation.slices)
         backlog = log.backlog(committed)
         ownerships = _owners(assignments)
-        nodes = {name: _said_by(bus, name) for name in assignments.alive()}
+        nodes = {name: _said_by(bus, name) for name in bus.names(NODE_LEASES) if readable(bus, NODE_LEASES, name)}
     if as_json:
         typer.echo(json.dumps(_document(backlog, ownerships, nodes)))
         return

@@ -6,9 +6,11 @@ import msgspec
 import typer
 
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import COMPLETENESS, GAPS
+from tidegate.bus.documents import COMPLETENESS
 from tidegate.bus.installation import load_installation
+from tidegate.bus.noted_gaps import NotedGaps
 from tidegate.cli.options import STATE, AsJson, State
+from tidegate.cli.readable import readable
 from tidegate.model.errors import UserError
 from tidegate.model.gaps import Gaps
 from tidegate.model.ledger import Hole
@@ -26,7 +28,7 @@ def recover(
 
     Reading has gone on by itself: nothing that was acknowledged since is skipped. A gap stays open, and raises an
     alarm, until a person closes it. Below each gap stands what the ledger has found missing in its slice since: what
-    was acknowledged and is in no table. Exit status 1 while gaps are open.
+    was acknowledged and is in no table. Exit status 1 while gaps are open, or the document that names them is damaged.
 
     \b
     Examples:
@@ -35,37 +37,45 @@ def recover(
       tidegate recover --close-all
     """
     with Bus(load_installation(state).control_urls) as bus:
-        gaps = bus.get(GAPS) or Gaps()
-        checked = bus.get(COMPLETENESS)
+        noted = NotedGaps(bus)
+        gaps, damaged = noted.read()
+        checked = readable(bus, COMPLETENESS)
         closed = frozenset(gap.slice for gap in gaps.open) if close_all else frozenset(close or ())
         unknown = closed - {gap.slice for gap in gaps.open}
-        if unknown:
+        if unknown and damaged is None:
             raise UserError(f"Slice {min(unknown)} has no open gap: 'tidegate recover' lists the slices that have one.")
-        if closed:
-            gaps = bus.change(GAPS, lambda before: (before or Gaps()).without(closed)) or Gaps()
+        if closed or (close_all and damaged is not None):
+            replaced = noted.close(closed)
+            if replaced is not None:
+                typer.echo(replaced, err=True)
+            gaps, damaged = noted.read()
     missing = {gap.slice: _missing(gap.slice, checked.holes if checked is not None else ()) for gap in gaps.open}
     if as_json:
-        found = {"open": gaps.open, "closed_slices": sorted(closed), "missing": missing}
+        found = {"open": gaps.open, "closed_slices": sorted(closed), "missing": missing, "damaged": damaged}
         typer.echo(msgspec.json.encode(found).decode())
     else:
-        _say(gaps, closed, missing)
-    raise typer.Exit(1 if gaps.open else 0)
+        _say(gaps, closed, missing, damaged, is_checked=checked is not None)
+    raise typer.Exit(1 if gaps.open or damaged is not None else 0)
 
 
 def _missing(slice_: int, holes: tuple[Hole, ...]) -> list[Hole]:
     return [hole for hole in holes if hole.slice == slice_]
 
 
-def _say(gaps: Gaps, closed: frozenset[int], missing: dict[int, list[Hole]]) -> None:
+def _say(
+    gaps: Gaps, closed: frozenset[int], missing: dict[int, list[Hole]], damaged: str | None, *, is_checked: bool
+) -> None:
     if closed:
         typer.echo(f"Closed: slice {', '.join(map(str, sorted(closed)))}.")
     for gap in gaps.open:
         typer.echo(gap.sentence)
         for hole in missing[gap.slice]:
             typer.echo(f"  missing: {hole.sentence}")
-        if not missing[gap.slice]:
+        if not missing[gap.slice] and is_checked:
             typer.echo("  The ledger knows of no reading that is missing ('tidegate ledger watch' says how far it is).")
-    if gaps.open:
+    if damaged is not None:
+        typer.echo(damaged)
+    elif gaps.open:
         typer.echo("Close what you have looked at with 'tidegate recover --close SLICE'.")
     else:
         typer.echo("No gap is open: every slice's log is the one that the tables have read.")

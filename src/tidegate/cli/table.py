@@ -14,6 +14,7 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import MAINTAINER, TABLES
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, Config, State
+from tidegate.cli.readable import readable
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.tables import TableHealth
@@ -72,7 +73,7 @@ def status(state: State = STATE, config: Config = None, only: Only = None, as_js
     with everything_else_to_stderr(), Progress("table status") as progress:
         rows, checks = [], []
         with Bus(installation.control_urls) as bus:
-            said, holder = bus.get(TABLES), bus.get(MAINTAINER)
+            said, holder = readable(bus, TABLES), readable(bus, MAINTAINER)
         for care in _cares(installation, settings, only, lambda: None):
             progress.update(f"looking at {care.table.name}")
             health = care.health()

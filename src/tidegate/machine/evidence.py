@@ -8,7 +8,7 @@ machines cannot leave it; then what Spark says is all there is.
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from tidegate.model.errors import TidegateError
 
 _SUFFIX = ".error"
+_TOLD = "told"
 # Only the first error counts. Some more are for a person who looks; a query that fails all day must not fill a disk.
 ERRORS_MAX = 16
 
@@ -43,7 +44,7 @@ def left_in(directory: str | Path | None) -> Iterator[None]:
 
 
 def _leave(directory: Path, error: TidegateError | OSError) -> None:
-    if sum(1 for _ in directory.iterdir()) >= ERRORS_MAX:
+    if sum(1 for _ in directory.glob(f"*{_SUFFIX}")) >= ERRORS_MAX:
         return
     if isinstance(error, TidegateError):
         left = Evidence(sentence=str(error), where=error.where, expected=str(error.expected), found=str(error.found))
@@ -54,9 +55,32 @@ def _leave(directory: Path, error: TidegateError | OSError) -> None:
     (directory / f"{time.time_ns()}-{os.getpid()}{_SUFFIX}").write_bytes(msgspec.json.encode(left))
 
 
-def found_in(directory: Path) -> Evidence | None:
-    """The first error that was left there; those behind it may be its consequences."""
+def all_in(directory: Path) -> list[Evidence]:
+    """Every error that was left there and can be read, oldest first."""
+    found = []
     for file in sorted(directory.glob(f"*{_SUFFIX}")):
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(file.read_bytes(), type=Evidence)
-    return None
+            found.append(msgspec.json.decode(file.read_bytes(), type=Evidence))
+    return found
+
+
+def found_in(directory: Path) -> Evidence | None:
+    """The first error that was left there; those behind it may be its consequences."""
+    return next(iter(all_in(directory)), None)
+
+
+def tell(directory: Path, sentences: Sequence[str]) -> None:
+    """Say what does not work at the moment though nothing has ended; nothing, when it works again."""
+    if list(sentences) == told_in(directory):
+        return
+    with contextlib.suppress(OSError):
+        fresh = directory / f"{_TOLD}.new"
+        fresh.write_bytes(msgspec.json.encode(list(sentences)))
+        fresh.replace(directory / _TOLD)
+
+
+def told_in(directory: Path) -> list[str]:
+    try:
+        return msgspec.json.decode((directory / _TOLD).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return []

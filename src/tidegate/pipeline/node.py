@@ -19,12 +19,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import NODE_LEASES
 from tidegate.bus.installation import load_installation
 from tidegate.machine import evidence
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError
 from tidegate.pipeline.keeper import Keeper, Say
-from tidegate.pipeline.problems import problem_of
+from tidegate.pipeline.naming import await_name
+from tidegate.pipeline.problems import doubted_in, problem_of
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.pulse import Pulse
 from tidegate.pipeline.retention import Retention
@@ -40,6 +40,7 @@ _BACKOFF_S_MAX = 5.0
 RETENTION = "retention"
 IDENTITIES = "identities"
 DAMAGE = "damage"
+PLANNING = "planning"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
 WEIGH_S = 10.0
@@ -63,6 +64,8 @@ class Node:
         self._failure: BaseException | None = None
         self._was_ready = False
         self._weigh_at_s = 0.0
+        self._doubted: dict[int, int] = {}  # slice -> the last message of it that a query did not get
+        self._told: list[str] = []
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
         self._assignments = Assignments(self._bus, self._installation.slices)
         self._retention = Retention(self._installation, settings, time.monotonic(), fsync=fsync)
@@ -72,7 +75,7 @@ class Node:
 
     def run(self) -> None:
         """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
-        self._await_name()
+        await_name(self._installation, self._settings, self._say)
         remove_leftovers(prefix_of(self._state, self._settings.name))
         prepare(self._say)
         directory = self._state / "nodes" / self._settings.name
@@ -101,15 +104,6 @@ class Node:
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
                 "name of its own."
             )
-
-    def _await_name(self) -> None:
-        """A predecessor's lease ends by itself; one that does not belongs to a node that runs."""
-        name, deadline = self._settings.name, time.monotonic() + self._settings.lease_s + 2
-        with Bus(self._installation.control_urls, name=f"{name}-start") as bus:
-            while name in bus.names(NODE_LEASES):
-                if time.monotonic() > deadline:
-                    raise UserError(f"A node named {name} is running already: stop it, or choose another --name.")
-                time.sleep(0.1)
 
     def _serve(self, spark: SparkSession) -> None:
         """Hold the lease, and with it slices, only while there is a session that can work on them."""
@@ -162,6 +156,7 @@ class Node:
                 query.awaitTermination(LOOK_S)  # type: ignore[arg-type]
                 self._flush(sink)
                 self._report(query)
+                self._hear(scratch)
                 self._weigh()
                 self._purge()
             was_told = query.isActive
@@ -184,6 +179,15 @@ class Node:
             if not self._was_ready:
                 self._was_ready = True
                 self._say(f"Node {self._settings.name} is ready.")
+
+    def _hear(self, scratch: Scratch) -> None:
+        """Pass on what does not work in planning, though the query runs."""
+        told = evidence.told_in(scratch.evidence)
+        for sentence in told:
+            if sentence not in self._told:
+                self._say(sentence)
+        self._told = told
+        self._board.alarm(PLANNING, " ".join(told) or None)
 
     def _weigh(self) -> None:
         """Say now and then what the JVM holds: of all that could grow, only it can tell."""
@@ -254,6 +258,7 @@ class Node:
             .option("rows_per_batch", str(settings.rows_per_batch_max))
             .option("bytes_per_batch", str(settings.bytes_per_batch_max))
             .option("evidence", str(scratch.evidence))
+            .option("doubted", json.dumps(self._doubted))
             .load()
         )
 
@@ -274,6 +279,7 @@ class Node:
 
     def _problem(self, error: Exception | None, scratch: Scratch) -> str:
         left = evidence.found_in(scratch.evidence)
+        self._doubted |= doubted_in(evidence.all_in(scratch.evidence))
         return problem_of(self._failure, error, left, Path(self._installation.tables))
 
 

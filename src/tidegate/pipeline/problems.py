@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -12,6 +14,7 @@ from tidegate.model.errors import TidegateError
 
 FULL_DISK_BYTES = 1 << 20  # less than this is no room for a commit
 SENTENCE_MAX = 300
+_SLICE = re.compile(r"slice (\d+)")
 
 
 def problem_of(failure: BaseException | None, reported: Exception | None, left: Evidence | None, tables: Path) -> str:
@@ -29,6 +32,12 @@ def problem_of(failure: BaseException | None, reported: Exception | None, left: 
     lines = [line.strip() for line in f"{failure}\n{reported}".splitlines()]
     told = [line for line in lines if line not in ("", "None")]
     return told[0][:SENTENCE_MAX] if told else "Spark ended it without a word."
+
+
+def doubted_in(left: Iterable[Evidence]) -> dict[int, int]:
+    """Per slice the message that readers did not get. Only a hint: the next query finds out whether it is there."""
+    found = ((_SLICE.fullmatch(one.where), one.expected) for one in left)
+    return {int(slice_[1]): int(expected) for slice_, expected in found if slice_ and expected.isdecimal()}
 
 
 def _is_disk_full(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tidegate.brokers.nats.attribution import slice_of
 from tidegate.brokers.nats.backlog import measure, spans
+from tidegate.brokers.nats.finding import next_sequence
 from tidegate.brokers.nats.monitoring import read_brokers
 from tidegate.brokers.nats.purging import purge_committed
 from tidegate.brokers.nats.sessions import Sessions
@@ -12,6 +13,7 @@ from tidegate.brokers.port import Credentials, EmbeddedServers, Rows, SliceRange
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.wire import Wire
 from tidegate.model.backlog import Backlog
+from tidegate.model.errors import SequenceGapError
 from tidegate.model.installation import Installation, LogAddress
 from tidegate.model.observations import BrokerState
 
@@ -36,17 +38,38 @@ class NatsLog:
     def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
         from tidegate.brokers.nats.fetch import fetch  # noqa: PLC0415 - Arrow is slow to import, and few read
 
-        try:
-            yield from fetch(self._wire, wanted)
-        except BaseException:
-            self._wire.close()  # an answer may still be on its way: the next read must not see it
-            raise
+        others = len(self._wire.urls) - 1
+        while True:
+            try:
+                for rows in fetch(self._wire, wanted):
+                    wanted = [_behind(one, rows) for one in wanted]
+                    yield rows
+            except SequenceGapError:
+                self._wire.close()
+                if not others:
+                    raise
+                others -= 1  # a broker answers with its own copy, and another's may be whole: it is asked next
+            except BaseException:
+                self._wire.close()  # an answer may still be on its way: the next read must not see it
+                raise
+            else:
+                return
+
+    def next_sequence(self, slice_: int, sequence: int) -> int | None:
+        return next_sequence(self._wire, slice_, sequence)
 
     def purge(self, committed: Mapping[int, int]) -> dict[int, int]:
         return purge_committed(self._wire, committed)
 
     def close(self) -> None:
         self._wire.close()
+
+
+def _behind(wanted: SliceRange, rows: Rows) -> SliceRange:
+    """What is left of a range after these rows."""
+    if wanted.slice != rows.slice or not wanted.after < rows.first <= wanted.last:
+        return wanted
+    return wanted._replace(after=rows.first + len(rows.payloads) - 1)
 
 
 class NatsBrokers:

@@ -84,9 +84,19 @@ def gap(cursor: Cursor, found: int) -> SequenceGapError:
     return SequenceGapError(
         f"Slice {cursor.slice} has no message {cursor.next}: the log goes on at {found}. Messages below a committed "
         f"offset may be purged, others not: check what removed them from stream {cursor.stream}.",
-        where=cursor.stream,
+        where=f"slice {cursor.slice}",
         expected=cursor.next,
         found=found,
+    )
+
+
+def stalled(cursor: Cursor) -> BrokerUnavailableError:
+    """Whoever looks into it finds in the error which message does not come."""
+    return BrokerUnavailableError(
+        f"{cursor.stream} has not delivered message {cursor.next} of {cursor.last} for {STALL_S:.0f} s: its replicas "
+        "may be catching up.",
+        where=f"slice {cursor.slice}",
+        expected=cursor.next,
     )
 
 
@@ -114,10 +124,10 @@ def pass_over(wire: Wire, data: bytes, position: int) -> tuple[int, bool]:
     return end + 2, False
 
 
-def take(wire: Wire, deadline: float) -> bytes:
-    """What has arrived; silence until the deadline is an error, not an empty answer."""
+def take(wire: Wire, deadline: float, waiting: Cursor) -> bytes:
+    """What has arrived; silence until the deadline is an error that names one who waits, not an empty answer."""
     try:
         return wire.take(deadline)
     except TimeoutError:
         wire.close()
-        raise BrokerUnavailableError(f"The broker sent nothing for {STALL_S:.0f} s in the middle of a read.") from None
+        raise stalled(waiting) from None

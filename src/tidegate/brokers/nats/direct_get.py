@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from tidegate.brokers.nats.cursor import CHUNK_BYTES, CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, take
+from tidegate.brokers.nats.cursor import CHUNK_BYTES, CHUNK_ROWS, STALL_S, Cursor, gap, pass_over, stalled, take
 from tidegate.brokers.port import Rows
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
@@ -25,7 +25,7 @@ def fetch_direct(wire: Wire, cursors: list[Cursor]) -> Iterator[Rows]:
         _ask(wire, cursor, by_inbox, bytes_each)
     deadline = time.monotonic() + STALL_S
     while by_inbox:
-        data = take(wire, deadline)
+        data = take(wire, deadline, next(iter(by_inbox.values())))
         used, ended = _scan_direct(wire, data, by_inbox)
         wire.keep(data[used:])
         for inbox in ended:
@@ -93,9 +93,7 @@ def _check_status(cursor: Cursor, line: bytes) -> None:
 def _check_stalled(wire: Wire, cursor: Cursor, deadline: float) -> None:
     """An answer came back short. Nothing to worry about unless the log has moved past what is wanted."""
     if time.monotonic() > deadline:
-        raise BrokerUnavailableError(
-            f"{cursor.stream} does not deliver message {cursor.next} of {cursor.last}: its replicas may be catching up."
-        )
+        raise stalled(cursor)
     first = _first_sequence(wire, cursor)
     if first > cursor.next:
         raise gap(cursor, first)

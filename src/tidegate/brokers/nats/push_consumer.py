@@ -23,7 +23,7 @@ def fetch_pushed(wire: Wire, cursor: Cursor) -> Iterator[Rows]:
         begin = cursor.next
         deadline = time.monotonic() + STALL_S
         while not cursor.done:
-            data = take(pushed, deadline)
+            data = take(pushed, deadline, cursor)
             before = cursor.next
             proven = _scan_runs(pushed, data, cursor, begin)
             used = _scan_pushed(pushed, data, cursor, proven)

@@ -3,6 +3,9 @@
 The tables know what the last message they read was. A log without that message, or with another in its place, has lost
 messages: a power failure took them, or somebody put other data in its place. All that it holds now is read, from its
 first message on; what the tables have of it is recognised by its identity, so nothing is skipped and nothing doubled.
+
+Tables that went on behind messages which are gone know of no message at their place, because there was none. A log that
+has one there is another one, too.
 """
 
 from typing import NamedTuple
@@ -10,6 +13,7 @@ from typing import NamedTuple
 from tidegate.brokers.port import Span
 from tidegate.model.gaps import Gap, Kind
 from tidegate.model.positions import incarnation_of, position, sequence_of
+from tidegate.pipeline.sources.rows import HOLE
 from tidegate.pipeline.tables.tables import Mark
 
 
@@ -24,12 +28,12 @@ class Verdict(NamedTuple):
 def judge(
     slice_: int, place: int, expected: Mark | None, log: Span, found: Mark | None, *, node: str, now_s: float
 ) -> Verdict:
-    """``found`` is the message that the log has at ``place``; None where it has none there."""
+    """``found`` is the message that the log has at ``place``; None or ``HOLE`` where it has none there."""
     sequence, incarnation = sequence_of(place), incarnation_of(place)
     first = max(1, log.first)
     kind = _broken(sequence, expected, Span(first, log.last), found)
     if kind is None:
-        return Verdict(place, is_proven=found is not None)
+        return Verdict(place, is_proven=found not in (None, HOLE))
     if kind != "deleted":
         incarnation += 1
     gap = Gap(
@@ -53,4 +57,21 @@ def _broken(sequence: int, expected: Mark | None, log: Span, found: Mark | None)
     if found is None:
         # A log that is purged up to the very place has lost nothing.
         return "deleted" if log.first > sequence + 1 else None
-    return "different" if expected is not None and found != expected else None
+    return "different" if found != (expected or HOLE) else None
+
+
+def behind_hole(slice_: int, place: int, found: int, log: Span, *, node: str, now_s: float) -> Verdict:
+    """The messages behind ``place`` are missing for certain, and ``found`` is the first that is there."""
+    incarnation, sequence = incarnation_of(place), sequence_of(place)
+    gap = Gap(
+        slice=slice_,
+        kind="missing",
+        noticed_at_s=now_s,
+        node=node,
+        incarnation=incarnation,
+        expected_sequence=sequence,
+        found_first=found,
+        found_last=log.last,
+        missing=found - sequence - 1,
+    )
+    return Verdict(position(incarnation, found - 1), is_proven=False, gap=gap)

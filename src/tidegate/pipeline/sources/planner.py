@@ -1,29 +1,24 @@
 """Which slices this node may read, and how far each goes now. Lives in the process that Spark plans batches in."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tidegate.brokers.opening import address_of_log, open_log
 from tidegate.brokers.port import Span
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import GAPS
 from tidegate.bus.installation import load_installation
 from tidegate.control.slicing.transfer import Assignment
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, SequenceGapError
-from tidegate.model.gaps import Gaps
 from tidegate.model.positions import incarnation_of, position, sequence_of
-from tidegate.pipeline.sources.continuing import Verdict, judge
-from tidegate.pipeline.sources.rows import mark_in_log
-from tidegate.pipeline.tables.tables import Mark, Tables
+from tidegate.pipeline.sources.claiming import Claims
+from tidegate.pipeline.sources.holes import Holes
+from tidegate.pipeline.tables.tables import Tables
 
 Offset = dict[str, list[int]]
 PROMISED_S_MAX = 0.3
 PROMISED_POLL_S = 0.02
-# How long a log may look shorter than the tables have it before that is believed.
-SHORTER_S_MAX = 5.0
-SHORTER_POLL_S = 0.5
 # A stream that does not answer within this is left out, and asked again so much later.
 PROBE_S = 1.0
 SILENT_S = 10.0
@@ -32,7 +27,15 @@ SILENT_S = 10.0
 class Planner:
     """The planner's connections, and the slices it may read."""
 
-    def __init__(self, state: Path, node: str) -> None:
+    def __init__(
+        self,
+        state: Path,
+        node: str,
+        doubted: Mapping[int, int] | None = None,
+        tell: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
+        """``doubted`` is a message per slice that a query before this one did not get; ``tell`` hears all that does
+        not work though the query runs."""
         installation = load_installation(state)
         self.log_address = address_of_log(installation)
         self._node = node
@@ -43,7 +46,9 @@ class Planner:
         self._renewed = False
         self._probe = open_log(self.log_address, name=f"{node}-probe", timeout_s=PROBE_S)
         self._silent_until_s: dict[int, float] = {}  # slices whose stream does not answer, and when to ask again
-        self._unproven: dict[int, int] = {}  # slice -> the place that it began at without a message there
+        self._claims = Claims(node, self._log, self._bus, self._tables)
+        self._holes = Holes(doubted or {}, self._log.next_sequence)
+        self._tell = tell
         self.last_ends: dict[int, int] = {}
         self.message_bytes: dict[int, float] = {}  # of each slice's messages on average, as last asked for
 
@@ -61,48 +66,50 @@ class Planner:
         held = {int(name): at for name, at in start.items()}
         try:
             owned = self._settle(held)
-            kept = {s: at for s, at in held.items() if owned.get(s) == at[0]}
-            kept.update(self._claim({s: epoch for s, epoch in owned.items() if s not in kept}))
+            owned |= self._pass_holes(held, owned)
         except (BrokerUnavailableError, DamagedDocumentError):
-            return held
+            return held  # the node's keeper sees the same, and says so
+        kept = {s: at for s, at in held.items() if owned.get(s) == at[0]}
+        try:
+            kept.update(self._claim({s: epoch for s, epoch in owned.items() if s not in kept}))
+        except (BrokerUnavailableError, DamagedDocumentError) as error:
+            self._tell([str(error)])
+        else:
+            self._tell([*self._claims.sentences(), *self._holes.sentences()])
         return kept
 
     def _claim(self, wanted: dict[int, int]) -> dict[int, list[int]]:
-        wanted = {slice_: wanted[slice_] for slice_ in self._spans(list(wanted))}
         if not wanted:
             return {}
-        claimed = self._tables.claim(wanted, self._continue)
-        refused = [slice_ for slice_ in wanted if slice_ not in claimed]
+        self._tables.readings.refresh()  # before the log is asked: what is committed meanwhile must not be ahead of it
+        spans = self._spans(list(wanted))
+        wanted = {slice_: wanted[slice_] for slice_ in spans}
+        claimed = self._claims.claim(wanted, spans)
+        refused = self._claims.refused({s: epoch for s, epoch in wanted.items() if s not in claimed})
         if refused:
             # The bus was lost or restored, and counts epochs that the tables have long seen: go above them.
             epochs = self._tables.epochs(refused)
             self._assignments.change(lambda before: before.outdo(self._node, epochs))
         return {slice_: [wanted[slice_], place, place] for slice_, place in claimed.items()}
 
-    def _continue(self, slice_: int, place: int, expected: Mark | None) -> int:
-        """Where the slice goes on. A gap is on the bus before the table moves on, so that nobody can miss it."""
-        verdict = self._judge(slice_, place, expected)
-        deadline_s = time.monotonic() + SHORTER_S_MAX
-        while verdict.gap is not None and verdict.gap.kind == "shorter" and time.monotonic() < deadline_s:
-            time.sleep(SHORTER_POLL_S)  # a broker that has just started may not have all of it yet
-            verdict = self._judge(slice_, place, expected)
-        gap = verdict.gap
-        if gap is not None:
-            self._bus.change(GAPS, lambda before: (before or Gaps()).with_(gap))
-        if verdict.is_proven:
-            self._unproven.pop(slice_, None)
-        else:
-            self._unproven[slice_] = verdict.start
-        return verdict.start
-
-    def _judge(self, slice_: int, place: int, expected: Mark | None) -> Verdict:
-        span = self._log.spans([slice_])[slice_]
-        found = mark_in_log(self._log, slice_, place, span)
-        return judge(slice_, place, expected, span, found, node=self._node, now_s=time.time())
+    def _pass_holes(self, held: Mapping[int, list[int]], owned: Mapping[int, int]) -> dict[int, int]:
+        """New epochs for slices that have come to a hole which is certain: they are claimed behind it."""
+        ended = {}
+        for slice_, (epoch, _, place) in held.items():
+            if owned.get(slice_) != epoch:
+                continue
+            found = self._holes.ask(slice_, place, time.monotonic())
+            if found is not None and self._committed([slice_], held):
+                self._claims.pass_hole(slice_, place, found)
+                ended[slice_] = epoch
+        if not ended:
+            return {}
+        assignment = self._assignments.change(lambda before: before.outdo(self._node, ended))
+        return {s: own.epoch for s, own in assignment.owned_by(self._node).items() if s in ended}
 
     def is_proven(self, slice_: int, after: int) -> bool:
         """Whether the log has the message at this place."""
-        return sequence_of(after) > 0 and self._unproven.get(slice_) != after
+        return self._claims.is_proven(slice_, after)
 
     def _settle(self, held: Mapping[int, list[int]]) -> dict[int, int]:
         """This node's slices and their epochs, after giving away what has a taker."""
@@ -138,7 +145,7 @@ class Planner:
         return assignment
 
     def ends(self, places: Mapping[int, int]) -> dict[int, int]:
-        """Where each of these slices ends now, given how far it was read; there, where its stream does not answer."""
+        """How far each of these slices may be read, given how far it was; there, where its stream does not answer."""
         spans = self._spans(list(places))
         for slice_, place in places.items():
             if slice_ in spans and spans[slice_].last < sequence_of(place):
@@ -153,7 +160,7 @@ class Planner:
         self.last_ends = {
             s: position(incarnation_of(place), spans[s].last) if s in spans else place for s, place in places.items()
         }
-        return self.last_ends
+        return {s: self._holes.before(s, places[s], end) for s, end in self.last_ends.items()}
 
     def _spans(self, slices: list[int]) -> dict[int, Span]:
         """What those slices hold whose stream answers: one without a leader must not keep the others waiting."""

@@ -42,13 +42,19 @@ def record_batch(rows: Rows, epoch: int, after: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+# Stands for a message that is not in the log, though others before and behind it are.
+HOLE = Mark(0, 0)
+
+
 def mark_in_log(log: SlicedLog, slice_: int, place: int, span: Span) -> Mark | None:
-    """The message that a slice's log has at this place; None where it has none there, given what it holds."""
+    """The message that a slice's log has at this place, given what it holds; None where that is no place of it."""
     sequence = sequence_of(place)
     if not sequence or not span.first <= sequence <= span.last:
         return None
+    if log.next_sequence(slice_, sequence) != sequence:
+        return HOLE  # asked first: a read would wait long for one that is missing at the very end
     try:
         with closing(log.read([SliceRange(slice_, sequence - 1, sequence)])) as read:
             return mark_at(record_batch(next(read), 0, place), 0)
     except SequenceGapError:
-        return Mark(0, 0)  # it was deleted from the middle: not the message that was read
+        return HOLE

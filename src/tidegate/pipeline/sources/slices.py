@@ -9,6 +9,7 @@ The message that a batch begins behind is read along, so that the driver can com
 log that was set back in between must not pass for the same one.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -44,7 +45,8 @@ class SliceRanges(InputPartition):
 
 class SliceSource(DataSource):
     """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``,
-    ``bytes_per_batch`` and ``evidence``, a directory for errors of the processes that Spark starts."""
+    ``bytes_per_batch``, ``evidence``, a directory for errors of the processes that Spark starts, and ``doubted``, a
+    message of each slice that an earlier query did not get (JSON)."""
 
     @classmethod
     def name(cls) -> str:
@@ -67,6 +69,7 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows_max = int(options.get("rows_per_batch", "400000"))
         self._bytes_max = int(options.get("bytes_per_batch", str(256 << 20)))
         self._evidence = options.get("evidence")
+        self._doubted = {int(s): sequence for s, sequence in json.loads(options.get("doubted", "{}")).items()}
         self._planner: Planner | None = None
         self._final: dict[int, int] | None = None
         self._cut: frozenset[int] = frozenset()  # slices that the limit left something of
@@ -74,8 +77,12 @@ class SliceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def planner(self) -> Planner:
         if self._planner is None:
-            self._planner = Planner(self._state, self._node)
+            self._planner = Planner(self._state, self._node, self._doubted, self._tell)
         return self._planner
+
+    def _tell(self, sentences: Sequence[str]) -> None:
+        if self._evidence is not None:
+            evidence.tell(Path(self._evidence), sentences)
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return {}
