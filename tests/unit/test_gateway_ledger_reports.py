@@ -160,16 +160,19 @@ def test_the_last_report_does_not_wait_for_a_bus_that_hangs(monkeypatch: pytest.
     assert stand.cells() == (0, 0)
 
 
+@pytest.mark.parametrize("runs", [1, 2_000])
 @pytest.mark.parametrize(("devices", "name"), [(64, "\x07" * 4_000), (3, "\x07" * 65_000), (64, "é" * 4_000)])
-def test_every_part_is_smaller_than_what_the_bus_takes_however_names_are_written(devices: int, name: str) -> None:
+def test_every_part_is_smaller_than_what_the_bus_takes_however_names_are_written(
+    devices: int, name: str, runs: int
+) -> None:
     stand = Stand()
     for device in range(devices):
-        stand.acknowledge(f"{device:02d}{name}", *range(0, 4_000, 2))
+        stand.acknowledge(f"{device:02d}{name}", *range(0, 2 * runs, 2))
     stand.report()
     sizes = [len(msgspec.json.encode(one)) for one in stand.bus.records.values()]
     assert max(sizes) < 1024**2 * 0.6
     assert len(stand.bus.told()) == devices
-    assert stand.cells() == (devices * 2_000, 0)
+    assert stand.cells() == (devices * runs, 0)
 
 
 def test_a_part_that_the_bus_never_takes_is_given_up_and_holds_nothing_up() -> None:
