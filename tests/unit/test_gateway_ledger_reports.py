@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.bus.documents import LEDGER, Journal
@@ -11,7 +12,7 @@ from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.ledger_reports import PART_RUNS_MAX, LedgerReports
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.counting import Counters
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, TooLargeError
 from tidegate.model.ledger import LedgerReport
 
 
@@ -21,6 +22,7 @@ class Bus:
     def __init__(self) -> None:
         self.away = False
         self.answers = True
+        self.bytes_max = 1024**2
         self.created = 0
         self.records: dict[str, LedgerReport] = {}
 
@@ -34,6 +36,8 @@ class Bus:
         assert (journal, name) == (LEDGER, "g-1")
         if self.away:
             raise BrokerUnavailableError("away")
+        if len(msgspec.json.encode(record)) > self.bytes_max:
+            raise TooLargeError("too large")
         self.records.setdefault(identity, record)
         if not self.answers:
             raise BrokerUnavailableError("no answer")
@@ -154,3 +158,84 @@ def test_the_last_report_does_not_wait_for_a_bus_that_hangs(monkeypatch: pytest.
     stand.acknowledge("a", 1)
     asyncio.run(stand.reports.finish())
     assert stand.cells() == (0, 0)
+
+
+@pytest.mark.parametrize("runs", [1, 2_000])
+@pytest.mark.parametrize(("devices", "name"), [(64, "\x07" * 4_000), (3, "\x07" * 65_000), (64, "é" * 4_000)])
+def test_every_part_is_smaller_than_what_the_bus_takes_however_names_are_written(
+    devices: int, name: str, runs: int
+) -> None:
+    stand = Stand()
+    for device in range(devices):
+        stand.acknowledge(f"{device:02d}{name}", *range(0, 2 * runs, 2))
+    stand.report()
+    sizes = [len(msgspec.json.encode(one)) for one in stand.bus.records.values()]
+    assert max(sizes) < 1024**2 * 0.6
+    assert len(stand.bus.told()) == devices
+    assert stand.cells() == (devices * runs, 0)
+
+
+def test_a_part_that_the_bus_never_takes_is_given_up_and_holds_nothing_up() -> None:
+    stand = Stand()
+    stand.bus.bytes_max = 1_000
+    stand.acknowledge("n" * 2_000, 1, 2, 3)
+    stand.noted.acknowledge(b"telemetry/b", b"{}")
+    stand.report()
+    assert stand.cells() == (3, 3)
+    stand.acknowledge("a", 1)
+    stand.report()
+    assert stand.bus.told() == {"a": {(1, 1)}}
+    assert [(one.nameless, one.unwatched) for one in stand.bus.records.values()] == [(1, 3)]
+    assert stand.cells() == (4, 3)
+
+
+def test_a_device_whose_name_cannot_be_written_down_is_unwatched() -> None:
+    stand = Stand()
+    stand.noted.acknowledge(b"telemetry/\xff", b'{"boot":1,"seq":1}')
+    stand.acknowledge("a", 1)
+    stand.report()
+    assert stand.bus.told() == {"a": {(1, 1)}}
+    assert sum(one.unwatched for one in stand.bus.records.values()) == 1
+    assert stand.cells() == (2, 1)
+
+
+def test_reports_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_reports, "KEPT_BYTES_MAX", 1024**2)
+    stand = Stand()
+    stand.bus.away = True
+    for number in range(100):
+        stand.acknowledge(f"{number:03d}" + "n" * 60_000, 1)
+        stand.report()
+    assert sum(len(device) for part in stand.reports._kept for device, _ in part.devices) < 1024**2
+    assert stand.cells()[1] > 80
+    stand.bus.away = False
+    stand.acknowledge("a", 1)
+    stand.report()
+    told = stand.bus.told()
+    assert len(told) == 101 - stand.cells()[1]
+    assert "099" + "n" * 60_000 in told, "the newest are kept"
+
+
+def test_for_how_long_something_is_not_reported_is_told() -> None:
+    stand = Stand()
+
+    def unreported_s() -> int:
+        counters = Counters()
+        stand.reports.tell(counters)
+        return counters.cells[layout.UNREPORTED_S]
+
+    stand.now_s += 500
+    assert unreported_s() == 0
+    stand.report()
+    stand.acknowledge("a", 1)
+    stand.now_s += 7
+    assert unreported_s() == 7, "whether or not somebody still reports"
+    stand.bus.away = True
+    stand.report()
+    stand.now_s += 60
+    stand.acknowledge("a", 2)
+    stand.report()
+    assert unreported_s() == 67
+    stand.bus.away = False
+    stand.report()
+    assert unreported_s() == 0

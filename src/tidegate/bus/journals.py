@@ -13,13 +13,14 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import Journal
 from tidegate.bus.jetstream import API, STREAM_NOT_FOUND, ask_all, seconds_of
 from tidegate.bus.key_value import Answer, Request
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, TooLargeError
 
 T = TypeVar("T")
 _NANOSECONDS = 1_000_000_000
 # Within this time a record that was stored although the answer never came is not stored again.
 _REPEATED_S = 600
 _IN_USE = 10058  # a stream of that name exists, with other bounds
+_TOO_LARGE = 10054
 
 
 class Record(NamedTuple, Generic[T]):
@@ -80,12 +81,14 @@ def appended(journal: Journal[Any], answer: Answer) -> None:
 
 def _check(journal: Journal[Any], answer: Answer, tolerated: frozenset[int] = frozenset()) -> None:
     said = answer.headers.get("Description") or answer.headers.get("Status", "")
+    refusal: type[BrokerUnavailableError] = BrokerUnavailableError
     if not said:
         error: Mapping[str, Any] = msgspec.json.decode(answer.payload).get("error") or {}
         if not error or error.get("err_code") in tolerated:
             return
         said = str(error.get("description", error))
-    raise BrokerUnavailableError(f"The journal {journal.stream} on the control bus did not take a record: {said}.")
+        refusal = TooLargeError if error.get("err_code") == _TOO_LARGE else refusal
+    raise refusal(f"The journal {journal.stream} on the control bus did not take a record: {said}.")
 
 
 class JournalReader(Generic[T]):

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
 
 from tidegate.bus import journals, key_value
 from tidegate.bus.documents import Document, Journal
 from tidegate.bus.key_value import Answer, Entry, Request
 from tidegate.machine.tasks import end
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TooLargeError
 
 REREAD_S = 3.0
 REQUEST_TIMEOUT_S = 2.0
@@ -115,6 +116,9 @@ class Watcher:
             answer = await self._client.request(
                 request.subject, request.payload, timeout=REQUEST_TIMEOUT_S, headers=request.headers
             )
+        except MaxPayloadError:
+            size = len(request.payload)
+            raise TooLargeError(f"{key} has {size:,} bytes, more than the control bus takes.", where=key) from None
         except (NatsError, OSError, TimeoutError) as error:
             raise BrokerUnavailableError(f"The control bus did not answer for {key}: {error}.", where=key) from None
         return Answer(answer.headers or {}, answer.data)

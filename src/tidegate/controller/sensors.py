@@ -49,6 +49,8 @@ Value = TypeVar("Value")
 LOOKS_MIN = 3
 # A check that has said nothing for so long has ended; its steps take seconds.
 UNCHECKED_S_MAX = 120.0
+# A gateway reports every ten seconds what it acknowledged.
+UNREPORTED_S_MAX = 60
 
 
 class Sensors:
@@ -265,7 +267,14 @@ class Sensors:
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         found = (self._readable(GATEWAYS, name) for name in self._bus.names(GATEWAYS))
-        return tuple(gateway for gateway in found if gateway is not None)
+        gateways = tuple(gateway for gateway in found if gateway is not None)
+        self._alarms += [
+            f"Gateway {one.name} has not reported for more than a minute what it acknowledged: if any of it is lost, "
+            "nobody notices. See the gateway's log and the journal LEDGER on the control bus."
+            for one in gateways
+            if one.ledger.unreported_s > UNREPORTED_S_MAX
+        ]
+        return gateways
 
 
 def _handed_over(gateways: tuple[GatewayState, ...]) -> Observation:

@@ -1,28 +1,34 @@
 """What a process noted goes to the ledger's journal on the control bus, every ten seconds, in parts of bounded size.
 
 Traffic never waits for this. While the bus is away reports are kept, as many as there is room for; what finds no room
-counts as unwatched, and so does what a process that is killed had not reported.
+counts as unwatched, and so does what a process that is killed had not reported, and what the bus would never take.
 """
 
 import asyncio
 import secrets
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 from tidegate.bus.documents import LEDGER, Journal
 from tidegate.gateway.connection.noting import Noted, Track
 from tidegate.gateway.shared.counting import Counters
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, TooLargeError
 from tidegate.model.ledger import LedgerReport, SequenceRun
 
 REPORT_S = 10.0
-# Of one part: far below what the bus takes as one message, and quick to write down.
+# Of one part, as it is written down: below what the bus takes as one message (1 MiB) even where a single device's name
+# is longer, which is at most 64 KiB of control characters and six times that when it is written.
 PART_RUNS_MAX = 2_000
 PART_BYTES_MAX = 256 * 1024
 KEPT_RUNS_MAX = 400_000
-_RUN_BYTES = 40
+KEPT_BYTES_MAX = 64 * 1024**2  # in memory
+_RUN_BYTES_MAX = 64  # written down: three numbers of 19 digits
+_RUN_KEPT_BYTES = 160
 LAST_S_MAX = 0.5
 
 T = TypeVar("T")
@@ -38,7 +44,7 @@ class Appends(Protocol):
 
 
 class Part(NamedTuple):
-    """``noted`` is how many acknowledged readings are told for with it, ``runs`` how much room it takes."""
+    """``noted`` is how many acknowledged readings are told for with it, ``runs`` and ``size`` its room in memory."""
 
     identity: str
     began_s: float
@@ -47,6 +53,7 @@ class Part(NamedTuple):
     nameless: int
     unwatched: int
     runs: int
+    size: int
     devices: Devices
 
 
@@ -73,14 +80,19 @@ class LedgerReports:
         self._run = secrets.token_hex(4)
         self._number = 0
         self._kept: deque[Part] = deque()
-        self._kept_runs = 0
+        self._kept_runs = self._kept_bytes = 0
         self._taken = (0, 0, 0)  # noted, nameless and unwatched, as of the last report
         self._untold = (0, 0)  # nameless and unwatched of parts that were given up
         self._taken_s = clock()
         self._exists = False
 
     def tell(self, counters: Counters) -> None:
-        counters.tell_reported(self.reported, self._noted.unwatched + self.unwatched)
+        counters.tell_reported(self.reported, self._noted.unwatched + self.unwatched, self._unreported_s())
+
+    def _unreported_s(self) -> int:
+        """Whoever calls this need not trust that ``run`` still runs."""
+        since_s = self._kept[0].began_s if self._kept else self._taken_s
+        return int(self._clock() - since_s) if self._noted.noted > self.reported else 0
 
     async def run(self) -> None:
         while True:
@@ -103,10 +115,12 @@ class LedgerReports:
                 self._exists = True
             while self._kept:
                 part = self._kept[0]
-                await self._bus.append(LEDGER, self._said(part), self._gateway, part.identity)
-                self._kept.popleft()
-                self._kept_runs -= part.runs
-                self.reported += part.noted
+                try:
+                    await self._bus.append(LEDGER, self._said(part), self._gateway, part.identity)
+                except TooLargeError:
+                    self._give_up()  # else all that comes behind it would wait for ever
+                else:
+                    self._let_go()
         except BrokerUnavailableError:
             self._exists = False  # a bus that comes back may have lost it
 
@@ -124,10 +138,11 @@ class LedgerReports:
 
     def _collect(self) -> None:
         noted, now_s = self._noted, self._clock()
-        tracks = noted.take()
+        tracks, unnamed = _named(noted.take())
         counts = (noted.noted, noted.nameless, noted.unwatched)
         repeats, nameless, unwatched = (now - before for now, before in zip(counts, self._taken, strict=True))
-        nameless, unwatched = nameless + self._untold[0], unwatched + self._untold[1]
+        nameless, unwatched = nameless + self._untold[0], unwatched + self._untold[1] + unnamed
+        self.unwatched += unnamed
         began_s, self._taken_s, self._taken, self._untold = self._taken_s, now_s, counts, (0, 0)
         parts = parts_of(tracks) or ([()] if nameless or unwatched else [])
         repeats -= sum(map(_readings, parts))
@@ -135,21 +150,45 @@ class LedgerReports:
             self._number += 1
             identity = f"{self._gateway}-{self._process}-{self._run}-{self._number}"
             runs = 1 + sum(len(found) for _, found in devices)
+            size = _RUN_KEPT_BYTES * runs + sum(sys.getsizeof(device) for device, _ in devices)
             told = _readings(devices) + repeats
-            self._keep(Part(identity, began_s, now_s, told, nameless, unwatched, runs, devices))
+            self._keep(Part(identity, began_s, now_s, told, nameless, unwatched, runs, size, devices))
             repeats = nameless = unwatched = 0
 
     def _keep(self, part: Part) -> None:
         """The oldest give way: what comes now may still be checked in time."""
         self._kept.append(part)
         self._kept_runs += part.runs
-        while self._kept_runs > KEPT_RUNS_MAX:
-            lost = self._kept.popleft()
-            self._kept_runs -= lost.runs
-            given_up = _readings(lost.devices)
-            self.reported += lost.noted
-            self.unwatched += given_up
-            self._untold = (self._untold[0] + lost.nameless, self._untold[1] + lost.unwatched + given_up)
+        self._kept_bytes += part.size
+        while self._kept_runs > KEPT_RUNS_MAX or self._kept_bytes > KEPT_BYTES_MAX:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """The oldest part: the next report says how much that was."""
+        lost = self._let_go()
+        given_up = _readings(lost.devices)
+        self.unwatched += given_up
+        self._untold = (self._untold[0] + lost.nameless, self._untold[1] + lost.unwatched + given_up)
+
+    def _let_go(self) -> Part:
+        part = self._kept.popleft()
+        self._kept_runs -= part.runs
+        self._kept_bytes -= part.size
+        self.reported += part.noted
+        return part
+
+
+def _named(tracks: Sequence[Track]) -> tuple[list[Track], int]:
+    """Those whose device has a name that can be written down, and how many readings the others have."""
+    named, readings = [], 0
+    for track in tracks:
+        try:
+            track.device.decode()
+        except UnicodeDecodeError:
+            readings += sum(high - low + 1 for _, low, high in track.all_runs())
+        else:
+            named.append(track)
+    return named, readings
 
 
 def parts_of(tracks: Sequence[Track]) -> list[Devices]:
@@ -159,9 +198,10 @@ def parts_of(tracks: Sequence[Track]) -> list[Devices]:
     runs, size = 0, 0
     for track in tracks:
         device, every = track.device.decode(), track.all_runs()
+        name_bytes = len(msgspec.json.encode(device))
         for start in range(0, len(every), PART_RUNS_MAX):
             some = tuple(every[start : start + PART_RUNS_MAX])
-            cost = len(track.device) + _RUN_BYTES * len(some)
+            cost = name_bytes + _RUN_BYTES_MAX * len(some)
             if part and (runs + len(some) > PART_RUNS_MAX or size + cost > PART_BYTES_MAX):
                 parts.append(tuple(part))
                 part, runs, size = [], 0, 0

@@ -24,6 +24,10 @@ class BrokerUnavailableError(TidegateError):
     """No broker answered in time; the same request may succeed later."""
 
 
+class TooLargeError(BrokerUnavailableError):
+    """The control bus never takes this as one message: it has to be smaller, or to be given up."""
+
+
 class DamagedDocumentError(TidegateError):
     """A document on the control bus is not what the catalogue says it is. ``where`` is its key."""
 

@@ -1,11 +1,19 @@
 """What gateways acknowledged, and whether the tables have it: the book that a running installation keeps on itself."""
 
+from typing import Annotated
+
 import msgspec
 
+from tidegate.model.readings import Natural
 from tidegate.model.times import clock_time
 
 # Boot, first and last sequence number, both included.
-SequenceRun = tuple[int, int, int]
+SequenceRun = tuple[Natural, Natural, Natural]
+# What a report may say at most, so that one that is damaged and still JSON is not taken for one.
+REPORT_READINGS_MAX = 10**9
+Age = Annotated[float, msgspec.Meta(ge=0, le=366 * 86_400.0)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+_NAME_SAID_MAX = 120
 
 
 class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +26,7 @@ class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
     reported: int = 0  # of those, how many are in the journal
     nameless: int = 0  # acknowledged without an identity: stored at least once, and not in the book
     unwatched: int = 0  # acknowledged readings that nobody will check
+    unreported_s: int = 0  # for how long a process has something noted that is not reported; no counter
 
 
 class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,11 +38,16 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     gateway: str
     process: int
-    oldest_s: float  # how long ago the first of these was acknowledged, at most
-    newest_s: float
-    nameless: int = 0
-    unwatched: int = 0
+    oldest_s: Age  # how long ago the first of these was acknowledged, at most
+    newest_s: Age
+    nameless: Number = 0
+    unwatched: Number = 0
     devices: tuple[tuple[str, tuple[SequenceRun, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        counts = [high - low + 1 for _, runs in self.devices for _, low, high in runs]
+        if counts and (min(counts) < 1 or sum(counts) > REPORT_READINGS_MAX):
+            raise ValueError("a run ends before it begins, or there are too many readings")
 
 
 class HourSums(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,18 +89,25 @@ class Hole(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         numbers = f"seq {self.low}" if self.low == self.high else f"seq {self.low} to {self.high}"
         return (
-            f"device {self.device}, boot {self.boot}, {numbers}, acknowledged by {self.gateway} between "
+            f"device {said_name(self.device)}, boot {self.boot}, {numbers}, acknowledged by {self.gateway} between "
             f"{clock_time(self.since_s)} and {clock_time(self.until_s)}, {self.seen}"
         )
 
 
+def said_name(name: str) -> str:
+    """A device's name in a sentence: devices choose it, so it may be long, and hold what a terminal would obey."""
+    said = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name[:_NAME_SAID_MAX])
+    return said if len(name) <= _NAME_SAID_MAX else f"{said}… ({len(name):,} characters)"
+
+
 class CompletenessState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check has found. ``hours`` are oldest first, ``holes`` too: the newest of them."""
+    """What the check has found. ``hours`` are oldest first, ``holes`` too: the newest; there are ``holes_more``."""
 
     checker: str
     at_s: float
     hours: tuple[HourSums, ...] = ()
     holes: tuple[Hole, ...] = ()
+    holes_more: int = 0
     reports: int = 0  # how far the journal has been read
     reports_behind: int = 0  # and how much of it has not
     settled: int = 0  # of all reports up to this one it is known what became of their readings

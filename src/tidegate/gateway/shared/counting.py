@@ -68,9 +68,11 @@ class Counters:
         """Acknowledged readings, with their identity noted and without one."""
         self.cells[layout.NOTED], self.cells[layout.NAMELESS] = noted, nameless
 
-    def tell_reported(self, reported: int, unwatched: int) -> None:
-        """Of those noted, how many are told for; and how many acknowledged readings nobody will check."""
+    def tell_reported(self, reported: int, unwatched: int, unreported_s: int = 0) -> None:
+        """Of those noted, how many are told for, and for how long the oldest has not been; and how many acknowledged
+        readings nobody will check."""
         self.cells[layout.REPORTED], self.cells[layout.UNWATCHED] = reported, unwatched
+        self.cells[layout.UNREPORTED_S] = unreported_s
 
     def refuse(self, reason: str) -> None:
         """A connection, or a reading by HTTP, is not taken or ends because of this."""

@@ -50,17 +50,19 @@ def state_of(
         processes=processes,
         replaced=replaced,
         classes=_classes(cells, class_names),
-        ledger=_ledger(cells, shared.gone.cells),
+        ledger=_ledger(cells, shared),
     )
 
 
-def _ledger(cells: Sequence[int], gone: memoryview) -> LedgerCounts:
+def _ledger(cells: Sequence[int], shared: Shared) -> LedgerCounts:
     """What a process had noted and not yet reported when it went, nobody will check."""
+    gone = shared.gone.cells
     return LedgerCounts(
         noted=cells[layout.NOTED],
         reported=cells[layout.REPORTED],
         nameless=cells[layout.NAMELESS],
         unwatched=cells[layout.UNWATCHED] + max(0, gone[layout.NOTED] - gone[layout.REPORTED]),
+        unreported_s=max(row.cells[layout.UNREPORTED_S] for row in shared.rows),
     )
 
 

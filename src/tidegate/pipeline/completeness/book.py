@@ -4,8 +4,12 @@ Readings usually reach the tables before the report of their acknowledgement com
 for a while. What is acknowledged and not (yet) accounted for is **open**. Both are bounded: what was stored may be
 forgotten, because before anything is called missing the table itself is asked; an open reading that finds no room is
 counted as unwatched.
+
+A device that goes on while all it sends is lost has one range that waits for its verdict as it is, and one behind it
+that grows: so the first is decided as soon as it can be, and there are few, however far the tables are behind.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -13,10 +17,12 @@ import msgspec
 
 from tidegate.model.ledger import Hole, HourSums, LedgerReport
 from tidegate.pipeline.completeness.pages import HOUR_S, Open, Pages, Sums
-from tidegate.pipeline.completeness.recent import Recent, Run, readings
+from tidegate.pipeline.completeness.recent import Interval, Recent, Run, joined, readings, without
 
 HOURS_KEPT = 48
 OPEN_MAX = 500_000
+OPEN_BYTES_MAX = 256 * 1024**2  # a name may be long
+_OPEN_BYTES = 400  # what Python needs beside it
 HOLES_KEPT = 10_000
 # Looked up twice, with this time between, before it is called missing.
 CONFIRM_S = 15.0
@@ -24,6 +30,7 @@ CONFIRM_S = 15.0
 AGAIN_S, AGAIN_S_MAX = 300.0, 3600.0
 
 Outcome = Literal["stored", "rejected"]
+_Key = tuple[str, int]  # device and boot
 
 
 class Book:
@@ -32,12 +39,14 @@ class Book:
         self.withdrawn = pages.withdrawn
         self._slice_of = slice_of
         self._hours = dict(pages.hours)
-        self._open: dict[tuple[str, int], list[Open]] = {}
-        self._count = 0
+        self._open: dict[_Key, list[Open]] = {}
+        self._count = self._bytes = 0
+        self._look = 0
         self._stored, self._rejected = Recent(), Recent()
         for one in pages.open:
+            one.look = 0
             self._open.setdefault((one.device, one.boot), []).append(one)
-            self._count += 1
+            self._counted(one.device, 1)
 
     def pages(self) -> Pages:
         return Pages(self._hours, list(self._entries()), self.withdrawn)
@@ -56,7 +65,7 @@ class Book:
     def renumber(self, number: int) -> None:
         """Reports are numbered anew: all that is open was acknowledged before this one."""
         for one in self._entries():
-            one.report = number
+            one.report = one.first = number
 
     # -- what was acknowledged
 
@@ -74,47 +83,56 @@ class Book:
                 sums.acknowledged += high - low + 1
                 sums.stored += high - low + 1 - readings(unstored)
                 sums.rejected += readings(unstored) - readings(rest)
-                for part in rest:
-                    self._keep(Open(device, boot, *part, slice_, report.gateway, since_s, until_s, number), sums)
+                for low_, high_ in rest:
+                    new = Open(device, boot, low_, high_, slice_, report.gateway, since_s, until_s, number)
+                    new.first = number
+                    self._keep(new, sums)
 
     def _keep(self, new: Open, sums: Sums) -> None:
         entries = self._open.setdefault((new.device, new.boot), [])
-        if entries and _continues(entries[-1], new):
+        if _continues(entries, new):
             last = entries[-1]
             last.high, last.until_s, last.report = new.high, new.until_s, new.report
-        elif self._count < OPEN_MAX:
+        elif self._count < OPEN_MAX and self._bytes < OPEN_BYTES_MAX:
             entries.append(new)
-            self._count += 1
+            self._counted(new.device, 1)
         else:
             sums.acknowledged -= new.readings
             sums.unwatched += new.readings
             if not entries:
                 del self._open[new.device, new.boot]
 
+    def _counted(self, device: str, more: int) -> None:
+        self._count += more
+        self._bytes += more * (_OPEN_BYTES + sys.getsizeof(device))
+
+    def _replace(self, key: _Key, kept: list[Open]) -> None:
+        self._counted(key[0], len(kept) - len(self._open[key]))
+        if kept:
+            self._open[key] = kept
+        else:
+            del self._open[key]
+
     # -- what became of it
 
     def account(self, runs: Iterable[Run], outcome: Outcome) -> None:
         """The tables have these: as readings, or as what was rejected."""
         recent = self._stored if outcome == "stored" else self._rejected
+        found: dict[_Key, list[Interval]] = {}
         for run in runs:
             recent.add(run)
-            entries = self._open.get((run.device, run.boot))
-            if entries is None:
-                continue
-            kept: list[Open] = []
-            for one in entries:
-                kept += self._cut(one, run, outcome)
-            self._count += len(kept) - len(entries)
-            if kept:
-                self._open[run.device, run.boot] = kept
-            else:
-                del self._open[run.device, run.boot]
+            key = (run.device, run.boot)
+            if key in self._open:
+                found.setdefault(key, []).append((run.low, run.high))
+        for key, intervals in found.items():
+            taken = joined(intervals)
+            self._replace(key, [part for one in self._open[key] for part in self._cut(one, taken, outcome)])
 
-    def _cut(self, one: Open, run: Run, outcome: Outcome) -> list[Open]:
-        low, high = max(one.low, run.low), min(one.high, run.high)
-        if low > high:
+    def _cut(self, one: Open, taken: list[Interval], outcome: Outcome) -> list[Open]:
+        rest = without(one.low, one.high, taken)
+        found, sums = one.readings - readings(rest), self._sums(one.hour)
+        if not found:
             return [one]
-        found, sums = high - low + 1, self._sums(one.hour)
         if outcome == "stored":
             sums.stored += found
         else:
@@ -122,31 +140,32 @@ class Book:
         if one.named_s:
             sums.missing -= found
             self.withdrawn += found
-        left = msgspec.structs.replace(one, high=low - 1)
-        right = msgspec.structs.replace(one, low=high + 1)
-        return [part for part in (left, right) if part.low <= part.high]
+        return [msgspec.structs.replace(one, low=low, high=high) for low, high in rest]
 
     # -- what is missing
 
     def due(self, settled: Mapping[int, int], now_s: float, count_max: int) -> list[Open]:
         """What the tables should have and is not accounted for: to be looked up now."""
         found: list[Open] = []
+        self._look += 1
         for one in self._entries():
             if one.report <= settled.get(one.slice, 0) and _is_to_be_looked_up(one, now_s):
                 found.append(one)
+                one.look = self._look
                 if len(found) >= count_max:
                     break
         return found
 
     def missed(self, looked_up: Iterable[Open], now_s: float) -> list[Open]:
-        """The table was asked for these, and what it has was accounted for. Those that are missing from now on.
+        """The table was asked for what was ``due``, and what it has was accounted for. Those that are missing from now
+        on.
 
         What is missing after the first look is only remembered as looked for.
         """
         named: list[Open] = []
-        for asked in looked_up:
-            for one in self._open.get((asked.device, asked.boot), ()):
-                if one.report != asked.report or one.low > asked.high or one.high < asked.low:
+        for key in dict.fromkeys((asked.device, asked.boot) for asked in looked_up):
+            for one in self._open.get(key, ()):
+                if one.look != self._look:
                     continue
                 if one.looked_s and not one.named_s:
                     one.named_s = now_s
@@ -157,6 +176,9 @@ class Book:
 
     def forget(self, bus_now_s: float, age_s_max: float) -> None:
         """Let go of what is too old to be checked, and of holes that are told long enough."""
+        for key, entries in list(self._open.items()):
+            if len(entries) > 1:
+                self._replace(key, _with_whole_holes(entries))
         holes = sorted((one for one in self._entries() if one.named_s), key=lambda one: -one.named_s)
         told = {id(one) for one in holes[:HOLES_KEPT] if bus_now_s - one.until_s < HOURS_KEPT * HOUR_S}
         for key, entries in list(self._open.items()):
@@ -171,11 +193,7 @@ class Book:
                     sums = self._sums(one.hour)
                     sums.acknowledged -= one.readings
                     sums.unwatched += one.readings
-            self._count += len(kept) - len(entries)
-            if kept:
-                self._open[key] = kept
-            else:
-                del self._open[key]
+            self._replace(key, kept)
 
     # -- what is said of it
 
@@ -214,17 +232,37 @@ class Book:
 
     def settled(self, report: int) -> int:
         """The last report, of those up to this one, that has nothing open and nothing open before it."""
-        return min((one.report - 1 for one in self._entries() if not one.named_s), default=report)
+        return min(((one.first or one.report) - 1 for one in self._entries() if not one.named_s), default=report)
 
     def oldest_s(self) -> float | None:
         """When the oldest reading was acknowledged of which it is not known yet."""
         return min((one.since_s for one in self._entries() if not one.named_s), default=None)
 
 
-def _continues(last: Open, new: Open) -> bool:
-    """One that was looked for keeps its report: else each that follows would put its verdict off."""
-    same = last.gateway == new.gateway and last.hour == new.hour and not last.looked_s
-    return same and new.low == last.high + 1
+def _continues(entries: list[Open], new: Open) -> bool:
+    """Whether the last may grow. It does so behind another that waits for its verdict: one that is the first to wait,
+    or was looked for, keeps its report, because each that follows would put its verdict off."""
+    if not entries or entries[-1].looked_s or not _are_neighbours(entries[-1], new):
+        return False
+    return entries[-1].report == new.report or (len(entries) > 1 and not entries[-2].looked_s)
+
+
+def _are_neighbours(one: Open, behind: Open) -> bool:
+    return one.gateway == behind.gateway and one.hour == behind.hour and behind.low == one.high + 1
+
+
+def _with_whole_holes(entries: list[Open]) -> list[Open]:
+    """Holes that were named one after the other, because the device went on, become one."""
+    kept = entries[:1]
+    for one in entries[1:]:
+        last = kept[-1]
+        both_told = last.named_s and one.named_s and last.seen.partition(",")[0] == one.seen.partition(",")[0]
+        if both_told and _are_neighbours(last, one):
+            last.high, last.until_s, last.report = one.high, one.until_s, one.report
+            last.named_s, last.looked_s, last.seen = one.named_s, min(last.looked_s, one.looked_s), one.seen
+        else:
+            kept.append(one)
+    return kept
 
 
 def _is_to_be_looked_up(one: Open, now_s: float) -> bool:

@@ -20,6 +20,8 @@ class Open(msgspec.Struct, array_like=True, gc=False):
     looked_s: float = 0.0  # when the table was asked for them last, or 0
     named_s: float = 0.0
     seen: str = ""
+    first: int = 0  # the first of the reports it is from; ``report`` is the last
+    look: int = 0  # in which look-up it was asked for
 
     @property
     def readings(self) -> int:

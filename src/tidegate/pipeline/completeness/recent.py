@@ -1,10 +1,14 @@
 """What the tables got lately, by device and boot. Pure, bounded, and free to forget."""
 
-from collections.abc import Iterable
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 BOOTS_MAX = 200_000
 RUNS_MAX = 64  # of one of them
+BYTES_MAX = 128 * 1024**2  # of all: a name may be long
+_KEPT_BYTES, _RUN_BYTES = 300, 130  # what Python needs beside a name
 
 Interval = tuple[int, int]
 
@@ -23,34 +27,45 @@ class Recent:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], list[Interval]] = {}
+        self._bytes = 0
 
     def add(self, run: Run) -> None:
         key = (run.device, run.boot)
-        runs = self._known.pop(key, [])  # put back as the newest
+        runs = self._known.pop(key, None)  # put back as the newest
+        if runs is None:
+            runs = []
+            self._bytes += _KEPT_BYTES + sys.getsizeof(run.device)
+        before = len(runs)
         if runs and runs[-1][0] <= run.low <= runs[-1][1] + 1:
             runs[-1] = (runs[-1][0], max(run.high, runs[-1][1]))
+        elif not runs or run.low > runs[-1][1]:
+            runs.append((run.low, run.high))
+            del runs[:-RUNS_MAX]
         else:
-            runs = _joined([*runs, (run.low, run.high)])[-RUNS_MAX:]
+            runs = joined([*runs, (run.low, run.high)])[-RUNS_MAX:]
         self._known[key] = runs
-        while len(self._known) > BOOTS_MAX:
-            del self._known[next(iter(self._known))]
+        self._bytes += _RUN_BYTES * (len(runs) - before)
+        while len(self._known) > BOOTS_MAX or self._bytes > BYTES_MAX:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        self._bytes -= _KEPT_BYTES + sys.getsizeof(key[0]) + _RUN_BYTES * len(self._known.pop(key))
 
     def without(self, device: str, boot: int, parts: Iterable[Interval]) -> list[Interval]:
         """What of these is not known here."""
         known = self._known.get((device, boot), [])
-        return [rest for low, high in parts for rest in _without(low, high, known)]
+        return [rest for low, high in parts for rest in without(low, high, known)]
 
 
 def readings(parts: Iterable[Interval]) -> int:
     return sum(high - low + 1 for low, high in parts)
 
 
-def _without(low: int, high: int, taken: Iterable[Interval]) -> list[Interval]:
+def without(low: int, high: int, taken: Sequence[Interval]) -> list[Interval]:
     """What of a run lies in none of these, which are ascending and apart."""
     rest = []
-    for taken_low, taken_high in taken:
-        if taken_high < low:
-            continue
+    for number in range(bisect_left(taken, low, key=_high), len(taken)):
+        taken_low, taken_high = taken[number]
         if taken_low > high:
             break
         if taken_low > low:
@@ -61,7 +76,11 @@ def _without(low: int, high: int, taken: Iterable[Interval]) -> list[Interval]:
     return rest
 
 
-def _joined(runs: list[Interval]) -> list[Interval]:
+def _high(interval: Interval) -> int:
+    return interval[1]
+
+
+def joined(runs: list[Interval]) -> list[Interval]:
     found: list[Interval] = []
     for low, high in sorted(runs):
         if found and low <= found[-1][1] + 1:

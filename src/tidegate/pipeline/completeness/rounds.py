@@ -4,17 +4,15 @@ A step that fails is tried again; what it had done until then stays done, becaus
 that are accounted for twice change nothing, and a report is read once its number is the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from deltalake.exceptions import DeltaError
-from pyarrow import ArrowException
+import msgspec
 
 from tidegate.brokers.port import SlicedLog
 from tidegate.bus.journals import Ends, Record
-from tidegate.model.errors import TidegateError
-from tidegate.model.ledger import CompletenessState, LedgerReport
+from tidegate.model.ledger import CompletenessState, Hole, LedgerReport
 from tidegate.model.positions import incarnation_of, position, sequence_of
 from tidegate.pipeline.completeness.book import Book
 from tidegate.pipeline.completeness.last_seen import search
@@ -22,7 +20,7 @@ from tidegate.pipeline.completeness.marks import Settling
 from tidegate.pipeline.completeness.pages import Open
 from tidegate.pipeline.completeness.recent import Run
 from tidegate.pipeline.completeness.saving import Saved, load, save
-from tidegate.pipeline.completeness.sentences import alarms_of
+from tidegate.pipeline.completeness.sentences import ALARM_S, alarms_of
 from tidegate.pipeline.completeness.stored import NewRows
 
 SAVE_S = 30.0
@@ -31,6 +29,9 @@ REPORTS_MAX = 2_000  # read in one step
 REPORTS_AT_ONCE = 50  # they may be large
 LOOK_UP_MAX = 2_000
 HOLES_TOLD = 100
+# Written down, and below what the bus takes even with the longest name: the newest one is always told.
+HOLES_BYTES_MAX = 512 * 1024
+FAILS_S_MAX = 60.0
 # What could not be checked for so long is given up: the journal forgets it, and so may the tables.
 UNCHECKED_S_MAX = 20 * 3600.0
 
@@ -46,9 +47,9 @@ class Journal(Protocol):
 class Readings(Protocol):
     def since(self, positions: dict[int, int]) -> NewRows: ...
 
-    def look_up(self, wanted: Sequence[Open]) -> list[Run]: ...
+    def look_up(self, wanted: Sequence[Open]) -> Iterable[Run]: ...
 
-    def look_up_rejected(self, wanted: Sequence[Open]) -> list[Run]: ...
+    def look_up_rejected(self, wanted: Sequence[Open]) -> Iterable[Run]: ...
 
     def damage(self) -> tuple[str, ...]: ...
 
@@ -72,11 +73,15 @@ class Round:
         self._reports_lost = saved.reports_lost
         self._behind = 0
         self._waits_for: str | None = None
+        self._fails_since_s: float | None = None
+        self._lost_s: float | None = None  # when reports were lost last
         self._damage: tuple[str, ...] = ()
         self._save_s = now_s + SAVE_S
         self._forget_s = now_s
 
     def step(self, now_s: float) -> None:
+        """Whatever goes wrong is said and tried again: a check that ended would be missed by nobody for long."""
+        lost = self._reports_lost
         try:
             self._waits_for = None
             self._damage = ()
@@ -91,8 +96,13 @@ class Round:
             if not self._save_s > now_s >= self._save_s - SAVE_S:
                 self._save_s = now_s + SAVE_S
                 self.save()
-        except (TidegateError, OSError, DeltaError, ArrowException) as error:
+            self._fails_since_s = None
+        except Exception as error:
             self._waits_for = " ".join(str(error).split()) or type(error).__name__
+            if self._fails_since_s is None or self._fails_since_s > now_s:
+                self._fails_since_s = now_s
+        if self._reports_lost > lost:
+            self._lost_s = now_s
 
     def _read_tables(self) -> None:
         new = self._sources.tables.since(self._positions)
@@ -114,6 +124,7 @@ class Round:
         if first < ends.first:
             self._reports_lost += ends.first - first
             first = ends.first
+            self._report = first - 1
         last = min(ends.last, first + REPORTS_MAX - 1)
         for start in range(first, last + 1, REPORTS_AT_ONCE):
             asked = range(start, min(last + 1, start + REPORTS_AT_ONCE))
@@ -123,10 +134,16 @@ class Round:
 
     def _take(self, records: Sequence[Record[LedgerReport]], asked: range) -> None:
         """Records that cannot be read, or went between asking for their number and for them, are lost."""
-        whole = [(record, record.value) for record in records if record.value is not None]
-        for record, report in whole:
-            self._book.acknowledge(report, record.sequence, record.at_s)
-        self._reports_lost += len(asked) - len(whole)
+        for record in records:
+            if record.value is not None:
+                self._reports_lost += record.sequence - self._report - 1
+                self._report = record.sequence  # before the book has it: what it cannot take is not read again
+                try:
+                    self._book.acknowledge(record.value, record.sequence, record.at_s)
+                except Exception:
+                    self._reports_lost += 1
+                    raise
+        self._reports_lost += asked[-1] - self._report
         self._report = asked[-1]
 
     def _begin_journal(self, ends: Ends) -> None:
@@ -176,11 +193,21 @@ class Round:
 
     def said(self, checker: str, now_s: float, *, left: bool = False) -> CompletenessState:
         hours, holes = self._book.hours(), self._book.holes()
+        told = newest_of(holes)
+        alarms = [*alarms_of(hours, holes, now_s), *self._damage]
+        if self._lost_s is not None and now_s - self._lost_s < ALARM_S:
+            alarms.append(
+                f"{self._reports_lost:,} reports of gateways were gone or damaged before they were compared with the "
+                "tables, the last of them within the hour: nobody can say whether what they told is complete."
+            )
+        if self._fails_since_s is not None and now_s - self._fails_since_s >= FAILS_S_MAX:
+            alarms.append(f"What gateways acknowledged cannot be compared with the tables: {self._waits_for}")
         return CompletenessState(
             checker=checker,
             at_s=now_s,
             hours=hours,
-            holes=tuple(holes[-HOLES_TOLD:]),
+            holes=tuple(told),
+            holes_more=len(holes) - len(told),
             reports=self._report,
             reports_behind=self._behind,
             settled=self._book.settled(self._report),
@@ -189,5 +216,17 @@ class Round:
             oldest_s=self._book.oldest_s(),
             waits_for=self._waits_for,
             left=left,
-            alarms=(*alarms_of(hours, holes, now_s), *self._damage),
+            alarms=tuple(alarms),
         )
+
+
+def newest_of(holes: Sequence[Hole]) -> list[Hole]:
+    """As many as a document may tell, in the same order."""
+    told: list[Hole] = []
+    size = 0
+    for hole in reversed(holes[-HOLES_TOLD:]):
+        size += len(msgspec.json.encode(hole))
+        if told and size > HOLES_BYTES_MAX:
+            break
+        told.append(hole)
+    return told[::-1]

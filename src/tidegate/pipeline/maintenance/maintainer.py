@@ -37,6 +37,7 @@ TABLE_S_MAX = 60.0  # then the next table has its turn
 RUNS_KEPT = 30
 _NICE = 10
 _BUS = "bus"
+_COMPLETENESS = "completeness"
 
 
 class Maintainer:
@@ -112,6 +113,7 @@ class Maintainer:
     def _speak(self) -> None:
         now_s = time.monotonic()
         self._clock.steady_for(0)
+        self._alarm(_COMPLETENESS, self._completeness.problem)
         if now_s - self._spoken_s < SPEAK_S or self._turn.holder not in (None, self._settings.name):
             return  # whose turn it is speaks for all
         self._spoken_s = now_s

@@ -49,22 +49,6 @@ def _in(asked: pa.Table, rows: pa.Table) -> pa.Table:
     return rows.join(asked, IDENTITY, join_type="inner").select(rows.column_names)
 
 
-def boxed(
-    table: LogTable, slice_: int, *, device: list[str], boot: tuple[int, int], seq: tuple[int, int], since: date
-) -> pa.Table:
-    """The identities that a slice has stored of these devices within these bounds, both ends included."""
-    low_high = {"device": (min(device), max(device)), "boot": boot, "seq": seq}
-    ranges = {name: {"min": low, "max": high} for name, (low, high) in low_high.items()}
-    fitting = (pc.field("slice") == slice_) & pc.field("device").isin(pa.array(device, pa.string()))
-    for name, (low, high) in (("boot", boot), ("seq", seq)):
-        fitting &= (pc.field(name) >= low) & (pc.field(name) <= high)
-
-    def read(paths: list[str]) -> pa.Table:
-        return dataset(paths, READINGS).to_table(columns=IDENTITY, filter=fitting) if paths else _IDENTITY.empty_table()
-
-    return table.damage.read(_paths(table, slice_, ranges, since), read)
-
-
 def highest(table: LogTable, slice_: int, devices: pa.Array, since: date) -> pa.Table:
     """Of each boot of these devices that has stored readings, the highest sequence: ``device``, ``boot``, ``seq``."""
     fitting = (pc.field("slice") == slice_) & pc.field("device").isin(devices) & pc.field("identified")
