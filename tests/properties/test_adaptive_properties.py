@@ -82,15 +82,18 @@ def test_advice_is_positive_and_finite_and_can_be_named(story: list[Seen]) -> No
 
 @given(stories())
 def test_what_is_shared_out_is_no_more_than_the_capacity(story: list[Seen]) -> None:
-    """But for the longest interval that advice can name."""
+    """In work, because messages of one class may take more than another's. But for the longest interval that advice
+    can name."""
     for state, seen, verdict in told(story):
         if state.phase in ("idle", "no evidence") or verdict.capacity_per_s is None:
             continue
-        shared = sum(
-            one.devices * min(state.told[name], one.demand_per_device) for name, one in state.fleet.classes.items()
-        )
-        floor = sum(one.devices for one in state.fleet.classes.values()) / INTERVAL_S_MAX
-        assert shared <= (verdict.capacity_per_s + floor) * (1 + 1e-6), seen
+        capacity = verdict.capacity_per_s * state.work.mixed(state.fleet.demand_per_s(), POLICY._costs)
+        shared = floor = 0.0
+        for name, one in state.fleet.classes.items():
+            work = one.devices * state.work.of(name, POLICY._costs)
+            shared += work * min(state.told[name], one.demand_per_device)
+            floor += work / INTERVAL_S_MAX
+        assert shared <= (capacity + floor) * (1 + 1e-6), seen
 
 
 @given(stories())
