@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.model.progress import BATCHES_SAID, NodeProgress, RowsAtLimit
-from tidegate.pipeline.progress import ProgressBoard
+from tidegate.pipeline.progress import ProgressBoard, plausible
+from tidegate.pipeline.pulse import Pulse
 
 
 def report(
@@ -174,3 +175,12 @@ def test_what_a_node_says_of_its_batches_stays_small() -> None:
     bare = msgspec.structs.replace(said, batches=())
     assert len(msgspec.json.encode(said)) - len(msgspec.json.encode(bare)) <= 2_000
     assert msgspec.json.decode(msgspec.json.encode(said), type=NodeProgress) == said
+
+
+@pytest.mark.parametrize(("said_ms", "meant_ms"), [(700, 700), (-3_455_999_329, 0), (3_456_000_700, 6_000)])
+def test_a_clock_that_was_set_makes_no_batch_of_days(said_ms: int, meant_ms: int) -> None:
+    assert plausible(report(ms=said_ms), 6.0)["batchDuration"] == meant_ms
+    pulse = Pulse(30.0)
+    board = ProgressBoard("node-1", pulse=pulse)
+    board.progressed(plausible(report(ms=said_ms), 6.0))
+    assert pulse.patience_s(0) == 30.0

@@ -25,7 +25,7 @@ from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, 
 from tidegate.pipeline.keeper import Keeper, Say
 from tidegate.pipeline.naming import await_name
 from tidegate.pipeline.problems import doubted_in, problem_of
-from tidegate.pipeline.progress import ProgressBoard
+from tidegate.pipeline.progress import ProgressBoard, plausible
 from tidegate.pipeline.pulse import Pulse
 from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.scratch import Scratch, prefix_of, remove_leftovers
@@ -44,6 +44,8 @@ PLANNING = "planning"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
 WEIGH_S = 10.0
+# A report is seen this much later than it was made, at most.
+REPORTED_S_MAX = 5.0
 
 
 class Node:
@@ -64,6 +66,7 @@ class Node:
         self._failure: BaseException | None = None
         self._was_ready = False
         self._weigh_at_s = 0.0
+        self._reported_s = 0.0
         self._doubted: dict[int, int] = {}  # slice -> the last message of it that a query did not get
         self._told: list[str] = []
         self._bus = Bus(self._installation.control_urls, name=f"{settings.name}-sink")
@@ -140,6 +143,7 @@ class Node:
         scratch = self._scratch = Scratch(prefix_of(self._state, self._settings.name))
         self._failure = None
         self._board.started()
+        self._reported_s = time.monotonic()
         try:
             with closing(self._sink(scratch)) as sink:
                 return self._run_to_end(self._start_query(spark, sink, scratch), sink, scratch)
@@ -174,8 +178,12 @@ class Node:
 
     def _report(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of its batches; its Python listener would fetch the same field by field."""
-        for progress in self._unseen(query):
-            self._board.progressed(progress)
+        unseen = self._unseen(query)
+        seconds_max = time.monotonic() - self._reported_s + REPORTED_S_MAX
+        if unseen:
+            self._reported_s = time.monotonic()
+        for progress in unseen:
+            self._board.progressed(plausible(progress, seconds_max))
             if not self._was_ready:
                 self._was_ready = True
                 self._say(f"Node {self._settings.name} is ready.")

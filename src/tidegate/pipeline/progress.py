@@ -26,6 +26,17 @@ HELD_UP_SHARE = 0.5
 Offsets = dict[str, list[int]]
 
 
+def plausible(progress: dict[str, Any], seconds_max: float) -> dict[str, Any]:
+    """Spark's report of a batch, which cannot have taken longer than since the report before it, nor less than nothing.
+
+    Spark takes the time by the machine's clock. Where that is set meanwhile a batch seems to take days: a node would be
+    left alone for as long if it hung then, and a node does hang then, because Spark waits for a time that is days away.
+    """
+    if "batchDuration" not in progress:
+        return progress
+    return {**progress, "batchDuration": min(max(0, progress["batchDuration"]), round(seconds_max * 1e3))}
+
+
 class CapacityCounter:
     """Rows and seconds of the batches that show what the node can do.
 
