@@ -72,6 +72,8 @@ class Round:
         moved_s, stuck = self._await_moves(ended_s)
         calm_s = max(0.0, CALM_S - (time.monotonic() - ended_s))
         time.sleep(calm_s)
+        # Once is not enough: a batch that was under way may be the last one.
+        stuck |= self._await_moves(ended_s + CALM_S)[1]
         site.devices.tell(PAUSE)
         summary = self._summary()
         found = self._settled(Findings(windows=tuple(windows)))
@@ -124,7 +126,7 @@ class Round:
 
     # -- afterwards
 
-    def _await_moves(self, ended_s: float) -> tuple[list[float | None], list[int]]:
+    def _await_moves(self, ended_s: float) -> tuple[list[float | None], set[int]]:
         """How long after the faults each slice committed again, and those that did not in time."""
         site = self._site
         start = site.stored.positions()
@@ -134,7 +136,7 @@ class Round:
                 if now != before:
                     moved.setdefault(slice_, round(time.monotonic() - ended_s, 1))
             time.sleep(LOOK_S)
-        return [moved.get(slice_) for slice_ in range(len(start))], [s for s in range(len(start)) if s not in moved]
+        return [moved.get(slice_) for slice_ in range(len(start))], set(range(len(start))) - set(moved)
 
     def _summary(self) -> dict[str, Any]:
         """What the devices say, once everything is acknowledged; nothing where that takes too long."""
