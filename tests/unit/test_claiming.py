@@ -32,10 +32,10 @@ class Log:
         return sequence
 
     def read(self, wanted: Sequence[SliceRange]) -> Generator[Rows, None, None]:
-        raise NotImplementedError
+        raise AssertionError("No slice here has a message at its place: nothing is to be read.")
 
     def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError(name)
+        raise AssertionError(f"Claiming needs no {name!r} of the log.")
 
 
 class Papers:
