@@ -43,15 +43,26 @@ def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed(temporary: Path
 
 @pytest.mark.parametrize("after_s", [0.7, 4.0, 17.0])
 def test_ctrl_c_leaves_no_process_and_no_file(after_s: float, temporary: Path) -> None:
-    demo = subprocess.Popen(DEMO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (temporary / "said").open("wb") as said:
+        demo = subprocess.Popen(DEMO, stdout=said, stderr=said, env={**os.environ, "PYTHONFAULTHANDLER": "1"})
     try:
         time.sleep(after_s)
         _, *children = family(demo.pid)
         os.kill(demo.pid, signal.SIGINT)
-        assert demo.wait(timeout=60) == 130
+        status = ended(demo)
     finally:
         demo.kill()
         demo.wait()
+    assert status == 130, (temporary / "said").read_text()
     _, alive = psutil.wait_procs(children, timeout=20)
     assert alive == []
     assert list(temporary.glob("tidegate-demo-*")) == []
+
+
+def ended(demo: subprocess.Popen[bytes]) -> int:
+    """The status with which it ends; one that does not is made to say what it is waiting for."""
+    try:
+        return demo.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        demo.send_signal(signal.SIGABRT)
+        return demo.wait(timeout=20)

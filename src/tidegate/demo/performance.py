@@ -1,6 +1,5 @@
 """The demo from its first line to its last: start, calm, both acts, verdict, and then it is yours."""
 
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tidegate.demo.verdict import Act, Figures, by_second, checks, figures
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.local.waiting import wait_until
+from tidegate.machine.interrupting import interruptible
 from tidegate.model.errors import TidegateError
 from tidegate.report.checks import Check, Report
 from tidegate.settings.tree import Settings
@@ -173,11 +173,9 @@ class Performance:
 @contextmanager
 def _stopped_in_peace(chain: Chain, story: Story) -> Iterator[None]:
     """SIGTERM is a Ctrl-C too; while things stop, neither interrupts the stopping."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield
+        with interruptible():
+            yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
         story.say("Stopping everything.")
         chain.stop()

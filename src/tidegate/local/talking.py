@@ -69,7 +69,7 @@ class TalkingProcess(LocalProcess):
     def _close(self) -> None:
         if self._process is None:
             return
-        self._reader.join()
+        self._reader.join(STOP_S_MAX)  # a child of its own may hold the pipe open after it has ended
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 # What was written to a process that had ended meanwhile cannot be delivered any more.
