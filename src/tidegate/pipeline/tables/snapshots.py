@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate.machine.memory import give_back
 from tidegate.pipeline.tables.identified import identities_of
 from tidegate.pipeline.tables.identities import COLUMNS, ENTRY_BYTES, Integers, KnownIdentities, Runs
 from tidegate.pipeline.tables.tables import Tables
@@ -23,6 +24,7 @@ from tidegate.pipeline.tables.tables import Tables
 # devices that boot once a month fit into eight slices; who has more boots made up.
 ENTRIES_MAX = 4_000_000
 _KEPT = 2
+_MANY = 50_000  # entries that went from memory to the file: worth giving their pages back
 _MAGIC = 0x54474B4E4F574E32  # TGKNOWN2
 _HEADER = np.dtype([("magic", "<u8"), ("entries", "<i8"), ("doubted_until_day", "<i8"), ("checksum", "<u8")])
 _SUFFIX = ".known"
@@ -68,7 +70,10 @@ def save_known(
     partial = path.with_suffix(f".{os.getpid()}")
     cut_off = _write(partial, known, day_min, horizon_days, fsync=fsync)
     partial.replace(path)
+    released = known.recent_entries
     known.rebase(_mapped(path))
+    if released > _MANY:
+        give_back()
     for old in sorted(directory.glob(f"*{_SUFFIX}"))[:-_KEPT]:
         old.unlink(missing_ok=True)
     _remove_leftovers(directory, path.stat().st_mtime)
