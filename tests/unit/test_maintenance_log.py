@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 from maintaining import SLICES, Writer, care, make_old, stored
 from tidegate.pipeline.maintenance import log
 from tidegate.pipeline.maintenance.table import EPOCH
+from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.tables import LogTable
 
 
@@ -47,12 +48,12 @@ def test_a_checkpoint_that_is_not_whole_keeps_the_log(writer: Writer, directory:
     for _ in range(30):
         writer.write(1)
     make_old(directory)
-    found = log.listing(directory / "readings" / "_delta_log")
-    damaged = found.directory / f"{found.checkpoint:020d}{log.CHECKPOINT}"
+    found = checkpoints.listing(directory / "readings" / "_delta_log")
+    damaged = found.directory / f"{found.checkpoint:020d}{checkpoints.CHECKPOINT}"
     damaged.write_bytes(damaged.read_bytes()[:-100])
     with pytest.raises(pa.ArrowInvalid):
         log.clean(found, time.time(), 300, 4_000, lambda: None)
-    assert log.listing(found.directory) == found
+    assert checkpoints.listing(found.directory) == found
 
 
 def test_leftovers_of_dead_writers_go_from_the_log(writer: Writer, directory: Path) -> None:
@@ -64,13 +65,13 @@ def test_leftovers_of_dead_writers_go_from_the_log(writer: Writer, directory: Pa
     care(directory).shorten_log()
     assert not old.exists()
     assert fresh.exists()
-    assert (place / "_last_checkpoint").exists() or not log.listing(place).checkpoints
+    assert (place / "_last_checkpoint").exists() or not checkpoints.listing(place).checkpoints
 
 
 def test_a_log_that_was_never_looked_after_comes_down_in_stages(
     writer: Writer, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "CHECKPOINT_STEP", 7)
+    monkeypatch.setattr(checkpoints, "STEP", 7)
     place = directory / "readings" / "_delta_log"
     for made in (*place.glob("*.checkpoint.parquet"), place / "_last_checkpoint"):
         made.unlink(missing_ok=True)
@@ -78,12 +79,12 @@ def test_a_log_that_was_never_looked_after_comes_down_in_stages(
     make_old(directory)
     hands = care(directory)
     hands.shorten_log()
-    found = log.listing(place)
+    found = checkpoints.listing(place)
     assert found.entries[0] == found.checkpoints[0] == 7
     assert hands.done.log_entries_removed == 7
     assert stored(directory) == before
     assert LogTable(directory, "readings").claim(dict.fromkeys(range(SLICES), 1)) == writer.offsets
-    assert not (directory / "readings" / log.STAGE).exists()
+    assert not (directory / "readings" / checkpoints.STAGE).exists()
 
 
 def test_a_handle_from_before_the_clean_up_cannot_commit_until_it_looks_again(writer: Writer, directory: Path) -> None:

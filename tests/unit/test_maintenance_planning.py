@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from tidegate.pipeline.maintenance.log import CHECKPOINT_STEP, checkpoint_stages, first_kept
+from tidegate.pipeline.maintenance.log import first_kept
 from tidegate.pipeline.maintenance.pacing import Pace, SteadyClock, rest_s
 from tidegate.pipeline.maintenance.planning import (
     FILES_MAX,
@@ -15,6 +15,7 @@ from tidegate.pipeline.maintenance.planning import (
     next_merges,
     rows_per_file,
 )
+from tidegate.pipeline.tables.checkpoints import STEP, stages
 
 TODAY = date(2026, 11, 17)
 YESTERDAY = date(2026, 11, 16)
@@ -117,8 +118,8 @@ def test_the_version_that_a_log_begins_with(
 
 
 def test_checkpoints_far_behind_come_up_in_stages() -> None:
-    assert list(checkpoint_stages(100, 100 + CHECKPOINT_STEP - 1)) == []
-    assert list(checkpoint_stages(-1, 2 * CHECKPOINT_STEP)) == [CHECKPOINT_STEP, 2 * CHECKPOINT_STEP]
+    assert list(stages(100, 100 + STEP - 1)) == []
+    assert list(stages(-1, 2 * STEP)) == [STEP, 2 * STEP]
 
 
 def test_rests_make_the_share() -> None:

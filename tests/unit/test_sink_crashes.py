@@ -8,7 +8,8 @@ from deltalake import DeltaTable
 from sinking import WINDOW_S, Bench, reading
 
 from tidegate.model.errors import FencedError, SequenceGapError
-from tidegate.pipeline.maintenance.log import clean, listing
+from tidegate.pipeline.maintenance.log import clean
+from tidegate.pipeline.tables.checkpoints import listing
 from tidegate.pipeline.tables.writing import write_files
 from tidegate.pipeline.transforms.means import merge
 

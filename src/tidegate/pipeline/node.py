@@ -32,8 +32,9 @@ from tidegate.pipeline.scratch import Scratch, prefix_of, remove_leftovers
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sources.slices import SliceSource
 from tidegate.pipeline.spark import heap_mib, prepare, session
+from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.sink import Sink
-from tidegate.pipeline.tables.tables import Tables
+from tidegate.pipeline.tables.tables import SCHEMAS, Tables
 from tidegate.pipeline.tables.writing import TaskSettings
 
 _BACKOFF_S_MAX = 5.0
@@ -80,6 +81,7 @@ class Node:
         """Serve until stopped. A mistake (a name in use, no Java) is said before Spark has taken its seconds."""
         await_name(self._installation, self._settings, self._say)
         remove_leftovers(prefix_of(self._state, self._settings.name))
+        self._sum_up_logs()
         prepare(self._say)
         directory = self._state / "nodes" / self._settings.name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -107,6 +109,22 @@ class Node:
                 f"Another process runs as node {self._settings.name}, so this one has stopped: give each node a "
                 "name of its own."
             )
+
+    def _sum_up_logs(self) -> None:
+        """What nobody looked after for a day is read in before slices are taken: until then others work on them."""
+        for name in SCHEMAS:
+            log = Path(self._installation.tables) / name / "_delta_log"
+            behind = checkpoints.behind(log)
+            if behind > checkpoints.BEHIND_MAX:
+                self._say(
+                    f"The log of the table {name} has {behind:,} entries behind its last checkpoint: node "
+                    f"{self._settings.name} sums them up first, which takes minutes. See that a maintainer runs."
+                )
+                checkpoints.catch_up(log, self._rest, checkpoints.BEHIND_MAX)
+
+    def _rest(self) -> None:
+        if self._stopping.is_set():
+            raise TidegateError(f"Node {self._settings.name} was stopped while it read a table's log.")
 
     def _serve(self, spark: SparkSession) -> None:
         """Hold the lease, and with it slices, only while there is a session that can work on them."""

@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from tidegate.pipeline.maintenance.pacing import Pace, Stopped
 from tidegate.pipeline.maintenance.planning import DataFile, Limits, Merge, clock_problem, expired, next_merges
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.maintenance.table import MaintainedTable
+from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.damage import UNREADABLE, fault_of
 from tidegate.pipeline.tables.file_clock import file_clock_s
 from tidegate.pipeline.tables.tables import DATE
@@ -89,15 +89,17 @@ class Care:
     # -- the log
 
     def log_entries(self) -> int:
-        return len(log.listing(self.table.log).entries)
+        return len(checkpoints.listing(self.table.log).entries)
 
     def shorten_log(self) -> None:
         """First of all: with a log that is too long everything else is slow."""
-        settings, found = self.settings, log.listing(self.table.log)
-        shutil.rmtree(self.table.path / log.STAGE, ignore_errors=True)
-        log.write_checkpoints(found, lambda: self.table.refresh().create_checkpoint(), self.pace.rest)
+        settings = self.settings
+        checkpoints.catch_up(self.table.log, self.pace.rest)
+        found = checkpoints.listing(self.table.log)
+        if found.newest - found.checkpoint >= log.CHECKPOINT_EVERY:
+            self.table.refresh().create_checkpoint()
+            found = checkpoints.listing(self.table.log)
         now_s = file_clock_s(self.table.path)
-        found = log.listing(self.table.log)
         self.done.log_entries_removed += log.clean(
             found, now_s, settings.log_retention_s, settings.log_entries_max, self.pace.rest
         )

@@ -6,59 +6,19 @@ is ended at, what is left can be read. Writers and readers that have seen the ta
 there entry by entry.
 """
 
-import os
-import shutil
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from tidegate.pipeline.maintenance.table import sync
+from tidegate.pipeline.tables.checkpoints import CHECKPOINT, ENTRY, LogListing
 
-ENTRY, CHECKPOINT = ".json", ".checkpoint.parquet"
-# delta-rs takes memory and time out of proportion for a checkpoint behind very many entries.
-CHECKPOINT_STEP = 5_000
 CHECKPOINT_EVERY = 100
 YOUNG_S = 30.0  # what is younger than this may be read right now
 LEFTOVER_S = 3_600.0
 _UNLINKS_PER_STEP = 2_000
-STAGE = "_checkpointing"
-
-
-@dataclass(frozen=True)
-class LogListing:
-    """What is in ``_delta_log``: versions in ascending order, and the names of what belongs to none."""
-
-    directory: Path
-    entries: tuple[int, ...]
-    checkpoints: tuple[int, ...]
-    others: tuple[str, ...]
-
-    @property
-    def newest(self) -> int:
-        return self.entries[-1] if self.entries else -1
-
-    @property
-    def checkpoint(self) -> int:
-        """The newest; -1 where there is none."""
-        return self.checkpoints[-1] if self.checkpoints else -1
-
-
-def listing(directory: Path) -> LogListing:
-    entries: list[int] = []
-    checkpoints: list[int] = []
-    others: list[str] = []
-    with os.scandir(directory) as found:
-        for entry in found:
-            version, suffix = entry.name[:20], entry.name[20:]
-            if suffix in (ENTRY, CHECKPOINT) and version.isdigit():
-                (entries if suffix == ENTRY else checkpoints).append(int(version))
-            else:
-                others.append(entry.name)
-    return LogListing(directory, tuple(sorted(entries)), tuple(sorted(checkpoints)), tuple(sorted(others)))
 
 
 def first_kept(
@@ -75,43 +35,6 @@ def first_kept(
     cut = min(max(aged, surplus), young)
     covered = [version for version in checkpoints if version <= cut and version <= entries[-1]]
     return max(covered, default=None)
-
-
-def checkpoint_stages(checkpoint: int, newest: int) -> range:
-    """Far behind: the versions to write checkpoints at, so that none stands behind too many entries."""
-    return range(max(checkpoint, 0) + CHECKPOINT_STEP, newest + 1, CHECKPOINT_STEP)
-
-
-def write_checkpoints(log: LogListing, create: Callable[[], None], rest: Callable[[], None]) -> None:
-    """Bring checkpoints up, with ``create`` where it is near.
-
-    Far behind, each stage is done in a directory of its own that holds only the entries it needs, because delta-rs
-    would read all that are in the log, and its next commits would take minutes.
-    """
-    stages = checkpoint_stages(log.checkpoint, log.newest)
-    before = log.checkpoint
-    for version in stages:
-        _staged_checkpoint(log.directory, before, version)
-        before = version
-        rest()
-    if not stages and log.newest - log.checkpoint >= CHECKPOINT_EVERY:
-        create()
-
-
-def _staged_checkpoint(log: Path, before: int, version: int) -> None:
-    stage = log.parent / STAGE
-    shutil.rmtree(stage, ignore_errors=True)
-    (stage / log.name).mkdir(parents=True)
-    try:
-        names = [f"{number:020d}{ENTRY}" for number in range(max(before, 0), version + 1)]
-        names += [f"{before:020d}{CHECKPOINT}"] if before >= 0 else []
-        for name in names:
-            os.link(log / name, stage / log.name / name)
-        DeltaTable(str(stage)).create_checkpoint()
-        for name in (f"{version:020d}{CHECKPOINT}", "_last_checkpoint"):
-            (stage / log.name / name).replace(log / name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 def clean(log: LogListing, now_s: float, retention_s: float, entries_max: int, rest: Callable[[], None]) -> int:

@@ -24,6 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from tidegate.model.errors import FencedError, TidegateError, UserError
+from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.damage import SetAside, open_file
 from tidegate.pipeline.transforms.means import MEANS
 from tidegate.pipeline.transforms.parsing import READINGS, REJECTED
@@ -86,6 +87,7 @@ class LogTable:
         return self._table
 
     def _open(self) -> DeltaTable:
+        checkpoints.catch_up(self.path / "_delta_log", behind_max=checkpoints.BEHIND_MAX)
         try:
             return DeltaTable(str(self.path))
         except TableNotFoundError:
