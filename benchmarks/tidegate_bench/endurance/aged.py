@@ -12,7 +12,7 @@ from typing import Any
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import TABLES
 from tidegate.model.errors import TidegateError
-from tidegate.model.tables import TableHealth
+from tidegate.model.tables import TableHealth, TablesState
 from tidegate.pipeline.maintenance.settings import MaintenanceSettings
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.report.progress import Progress
@@ -37,6 +37,11 @@ def measure(progress: Progress) -> dict[str, Any]:
         maintainer = MaintainerProcess(rig.state, {"every_s": "5", "share": "1", "log_retention_s": "60"})
         try:
             catch_up_s = _await_health(rig, maintainer, progress)
+        finally:
+            maintainer.stop()
+        # From then on it is looked after as every table is: with the settings that are shipped.
+        maintainer = MaintainerProcess(rig.state, {})
+        try:
             old, new = _compare(aged, rig.state / "fresh", progress)
         finally:
             maintainer.stop()
@@ -99,7 +104,7 @@ def _await_health(rig: Rig, maintainer: MaintainerProcess, progress: Progress) -
     while True:
         state = rig.bus.get(TABLES)
         health = None if state is None else state.tables.get("readings")
-        if health is not None and _is_well(health, limits):
+        if state is not None and health is not None and _is_well(state, health, limits):
             return time.monotonic() - started_s
         if time.monotonic() - started_s > CATCH_UP_S_MAX:
             raise TidegateError(f"Maintenance has not caught up within {CATCH_UP_S_MAX:.0f} s: {health}.")
@@ -108,8 +113,11 @@ def _await_health(rig: Rig, maintainer: MaintainerProcess, progress: Progress) -
         time.sleep(0.5)
 
 
-def _is_well(health: TableHealth, limits: MaintenanceSettings) -> bool:
-    return health.log_entries <= limits.log_entries_max and health.active_files <= limits.active_files_max
+def _is_well(state: TablesState, health: TableHealth, limits: MaintenanceSettings) -> bool:
+    """Within its bounds, and the last run over it found nothing to merge any more."""
+    bounded = health.log_entries <= limits.log_entries_max and health.active_files <= limits.active_files_max
+    last = next((run for run in reversed(state.runs) if run.table == "readings"), None)
+    return bounded and last is not None and last.files_merged == 0 and last.problem is None
 
 
 def _said(health: TableHealth | None) -> str:
