@@ -22,8 +22,10 @@ demo: setup ## the whole system, flooded without and with protection, and the ve
 quick: setup ## tests without brokers, Spark and browser: a minute
 	$(BIN)/python -m pytest tests/unit tests/properties tests/scenarios $(PYTEST_ARGS)
 
-test: lint ## lint and all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+# What starts nothing goes beside the linters; what starts brokers, Spark and browser has the machine for itself.
+test: setup ## lint and all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint quick
+	$(BIN)/python -m pytest tests/live tests/browser $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the layer rule
 	$(BIN)/ruff check setup.py src benchmarks tests tools

@@ -23,7 +23,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_short_demo_ends_with_a_verdict_that_can_be_recomputed(temporary: Path) -> None:
-    done = subprocess.run([*DEMO, "--seconds", "6", "--json"], capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run([*DEMO, "--seconds", "5", "--json"], capture_output=True, text=True, timeout=280, check=False)
     report = json.loads(done.stdout)
     checks = {check["name"]: check for check in report["checks"]}
     assert set(checks) == {"delay_ratio", "capacity_used", "ledger_exact", "fleet_kept_schedule"}
