@@ -22,12 +22,14 @@ from tidegate.pipeline.ages import Ages
 from tidegate.report.progress import Progress
 from tidegate_bench.endurance.batches import SLICES
 from tidegate_bench.rig.installation import Rig
+from tidegate_bench.rig.jvm import heap_mib_after_collection
 from tidegate_bench.rig.maintainers import MaintainerProcess
 from tidegate_bench.rig.nodes import NodeProcess
 
 SECONDS = 1_200.0
 RATE = 1_000
 SETTLED_S = 300.0
+WEIGHED_EVERY = 6  # samples
 SAMPLE_S = 10.0
 NODE = "node-1"
 
@@ -83,19 +85,19 @@ def _watch(
         if time.monotonic() >= due_s:
             due_s = time.monotonic() + SAMPLE_S
             maintainer.keep_running(progress.step)
-            samples.append(_sample(rig, node, maintainer))
+            samples.append(_sample(rig, node, maintainer, weigh=len(samples) % WEIGHED_EVERY == 0))
             left_s = deadline_s - time.monotonic()
             progress.update(f"{ages.messages:,} readings, {len(runs)} maintenance runs, {left_s:.0f} s to go")
     return samples, list(runs.values())
 
 
-def _sample(rig: Rig, node: NodeProcess, maintainer: MaintainerProcess) -> Sample:
-    said = rig.progress(NODE)
+def _sample(rig: Rig, node: NodeProcess, maintainer: MaintainerProcess, *, weigh: bool) -> Sample:
+    """``weigh``: ask the JVM too, which costs it a full collection."""
     jvms = {process.pid for process in node.jvms()}
     return {
         "at_s": time.time(),
         "python_mib": sum(_mib(process) for process in node.family() if process.pid not in jvms),
-        "jvm_heap_mib": said.heap_mib if said is not None and said.heap_mib else math.nan,
+        "jvm_heap_mib": sum(heap_mib_after_collection(pid) for pid in jvms) if weigh else math.nan,
         "brokers_mib": sum(_mib(psutil.Process(pid)) for pid in rig.brokers.pids()),
         "maintainer_mib": _mib(psutil.Process(maintainer.pid)) if maintainer.pid else math.nan,
         "inodes": sum(1 for _ in _inodes(rig.state)),

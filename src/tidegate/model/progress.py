@@ -52,7 +52,6 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     left: bool = False  # it has stopped in good order: nobody need miss it
     pid: int = 0
     memory_mib: int = 0
-    heap_mib: int = 0  # what its JVM holds after a collection; 0 where it has not said yet
     problem: str | None = None  # why the query was started anew
     alarm: str | None = None  # what does not work at the moment, though the query runs
     ready: bool = True  # it has finished a batch; before that it only warms up

@@ -31,7 +31,7 @@ from tidegate.pipeline.retention import Retention
 from tidegate.pipeline.scratch import Scratch, prefix_of, remove_leftovers
 from tidegate.pipeline.settings import NodeSettings
 from tidegate.pipeline.sources.slices import SliceSource
-from tidegate.pipeline.spark import heap_mib, prepare, session
+from tidegate.pipeline.spark import prepare, session
 from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import SCHEMAS, Tables
@@ -44,7 +44,6 @@ DAMAGE = "damage"
 PLANNING = "planning"
 # How long the main thread waits for the query before it looks after other things, at most.
 LOOK_S = 0.2
-WEIGH_S = 10.0
 # A report is seen this much later than it was made, at most.
 REPORTED_S_MAX = 5.0
 
@@ -66,7 +65,6 @@ class Node:
         self._scratch: Scratch | None = None
         self._failure: BaseException | None = None
         self._was_ready = False
-        self._weigh_at_s = 0.0
         self._reported_s = 0.0
         self._doubted: dict[int, int] = {}  # slice -> the last message of it that a query did not get
         self._told: list[str] = []
@@ -179,7 +177,6 @@ class Node:
                 self._flush(sink)
                 self._report(query)
                 self._hear(scratch)
-                self._weigh()
                 self._purge()
             was_told = query.isActive
         finally:
@@ -214,12 +211,6 @@ class Node:
                 self._say(sentence)
         self._told = told
         self._board.alarm(PLANNING, " ".join(told) or None)
-
-    def _weigh(self) -> None:
-        """Say now and then what the JVM holds: of all that could grow, only it can tell."""
-        if time.monotonic() >= self._weigh_at_s:
-            self._weigh_at_s = time.monotonic() + WEIGH_S
-            self._board.weighed(heap_mib())
 
     def _unseen(self, query: StreamingQuery) -> list[dict[str, Any]]:
         """Every report since the last look, oldest first: batches may be quicker than looks, and each one counts.

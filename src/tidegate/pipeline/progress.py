@@ -82,7 +82,6 @@ class ProgressBoard:
         self._capacity = CapacityCounter(trigger_s)
         self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
-        self._heap_mib = 0
         self._problem: str | None = None
         self._alarms: dict[str, str] = {}  # by whose they are
         self._fresh = True
@@ -127,11 +126,6 @@ class ProgressBoard:
                 batches=self._totals.batches + 1,
             )
             self._fresh = True
-
-    def weighed(self, heap_mib: int) -> None:
-        """Called now and then with what the JVM holds."""
-        with self._lock:
-            self._heap_mib = heap_mib
 
     def has_seen(self, progress: dict[str, Any]) -> bool:
         """Whether this was the last report that was given to ``progressed``."""
@@ -217,7 +211,6 @@ class ProgressBoard:
             left=left,
             pid=os.getpid(),
             memory_mib=round(psutil.Process().memory_info().rss / 2**20),
-            heap_mib=self._heap_mib,
             problem=self._problem,
             alarm=" ".join(self._alarms.values()) or None,
             ready=bool(self._query),

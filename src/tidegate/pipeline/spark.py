@@ -15,9 +15,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.model.errors import UserError
@@ -59,20 +57,6 @@ def java_home(cache: Path) -> Path:
         partial.chmod(0o755)
         partial.replace(script)
     return home
-
-
-def heap_mib() -> int:
-    """What the JVM of this process's session holds after a collection: the heap without Eden."""
-    context = SparkContext._active_spark_context
-    if context is None or context._jvm is None:
-        return 0
-    pools = context._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-    held: int = sum(pool.getUsage().getUsed() for pool in pools if _outlives(pool))
-    return round(held / 2**20)
-
-
-def _outlives(pool: Any) -> bool:
-    return str(pool.getType()) == "Heap memory" and "Eden" not in str(pool.getName())
 
 
 def _fingerprint(text: str) -> str:
@@ -143,7 +127,13 @@ def session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.liveUpdate.period": "-1",
+        # What Spark remembers of batches for its pages, it remembers without them as well: thousands, by default.
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "200",
         "spark.sql.ui.retainedExecutions": "5",
+        "spark.sql.streaming.ui.retainedQueries": "2",
+        "spark.sql.streaming.ui.retainedProgressUpdates": "10",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         # Ten thousand rows per Arrow batch, Spark's default, cost more in hand-overs than the rows do.

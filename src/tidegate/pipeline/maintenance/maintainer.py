@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import TABLES
 from tidegate.bus.installation import load_installation
+from tidegate.machine.memory import give_back
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, FencedError, TidegateError, UserError
 from tidegate.model.tables import MaintenanceRun, TableHealth, TablesState
 from tidegate.pipeline.completeness.checker import Completeness
@@ -183,6 +184,7 @@ class Maintainer:
         self._alarm(table.name, alarm)
         self._alarm(f"{table.name} damage", table.damage.sentence)
         self._runs.append(care.done.run(table.name, at_s, round(time.monotonic() - started_s, 3), problem))
+        give_back()  # it waits far longer than it works
 
     def _work(self, care: Care, started_s: float) -> None:
         self._pace.hurry = care.log_entries() > self._settings.log_entries_max
