@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint bench lock clean
+.PHONY: help setup demo quick unit properties test lint bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,12 +19,17 @@ setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with e
 demo: setup ## the whole system, flooded without and with protection, and the verdict
 	@$(BIN)/tidegate demo
 
-quick: setup ## tests without brokers, Spark and browser: a minute
-	$(BIN)/python -m pytest tests/unit tests/properties tests/scenarios $(PYTEST_ARGS)
+quick: setup unit properties ## tests without brokers, Spark and browser: a minute or two
+
+unit: setup
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+properties: setup
+	$(BIN)/python -m pytest tests/properties tests/scenarios $(PYTEST_ARGS)
 
 # What starts nothing goes beside the linters; what starts brokers, Spark and browser has the machine for itself.
 test: setup ## lint and all tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint quick
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line unit lint properties
 	$(BIN)/python -m pytest tests/live tests/browser $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the layer rule
