@@ -97,11 +97,18 @@ def _sample(rig: Rig, node: NodeProcess, maintainer: MaintainerProcess, *, weigh
     return {
         "at_s": time.time(),
         "python_mib": sum(_mib(process) for process in node.family() if process.pid not in jvms),
-        "jvm_heap_mib": sum(heap_mib_after_collection(pid) for pid in jvms) if weigh else math.nan,
+        "jvm_heap_mib": sum(map(_heap_mib, jvms)) if weigh else math.nan,
         "brokers_mib": sum(_mib(psutil.Process(pid)) for pid in rig.brokers.pids()),
         "maintainer_mib": _mib(psutil.Process(maintainer.pid)) if maintainer.pid else math.nan,
         "inodes": sum(1 for _ in _inodes(rig.state)),
     }
+
+
+def _heap_mib(pid: int) -> float:
+    try:
+        return heap_mib_after_collection(pid)
+    except OSError:  # it has ended, or does not answer
+        return math.nan
 
 
 def _mib(process: psutil.Process) -> float:

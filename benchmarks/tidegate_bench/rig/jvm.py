@@ -18,8 +18,12 @@ _USED = re.compile(r"(?:DefNew|Tenured)\D*total \d+K, used (\d+)K")
 def heap_mib_after_collection(pid: int) -> float:
     """Collect everything that can be, and say what is left."""
     _ask(pid, "GC.run")
-    used = _USED.findall(_ask(pid, "GC.heap_info"))
-    return sum(map(int, used)) / 1024
+    return used_mib(_ask(pid, "GC.heap_info"))
+
+
+def used_mib(said: str) -> float:
+    """All generations of a serial collector's heap, as ``GC.heap_info`` describes it."""
+    return sum(map(int, _USED.findall(said))) / 1024
 
 
 def _ask(pid: int, command: str) -> str:
