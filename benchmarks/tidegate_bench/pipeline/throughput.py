@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate.bus.documents import NODE_LEASES
 from tidegate.bus.installation import save_installation
 from tidegate.bus.leases import Lease
+from tidegate.pipeline.sources.slices import COLUMNS
 from tidegate.pipeline.tables.sink import Sink
 from tidegate.pipeline.tables.tables import Tables
 from tidegate.pipeline.tables.writing import TaskSettings
@@ -57,9 +58,8 @@ class Workbench:
         state = self._fresh()
         tables = Tables(state / "tables")
         tables.claim(dict.fromkeys(range(self._rig.installation.slices), 1))
-        schema = "slice int, epoch int, offset bigint, topic string, arrived timestamp, payload binary"
         try:
-            return self._to_delta(self._spark.readStream.schema(schema).parquet(str(directory)), tables)
+            return self._to_delta(self._spark.readStream.schema(COLUMNS).parquet(str(directory)), tables)
         finally:
             shutil.rmtree(state)
 

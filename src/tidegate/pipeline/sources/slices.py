@@ -43,6 +43,10 @@ class SliceRanges(InputPartition):
         self.unproven = unproven  # slices that have no message at ``after``
 
 
+# The schema of ``rows.SCHEMA`` in Spark's words.
+COLUMNS = "slice int, epoch int, offset bigint, after bigint, topic string, arrived timestamp, payload binary"
+
+
 class SliceSource(DataSource):
     """``spark.readStream.format("tidegate")`` with options ``state``, ``node``, ``partitions``, ``rows_per_batch``,
     ``bytes_per_batch``, ``evidence``, a directory for errors of the processes that Spark starts, and ``doubted``, a
@@ -53,7 +57,7 @@ class SliceSource(DataSource):
         return "tidegate"
 
     def schema(self) -> str:
-        return "slice int, epoch int, offset bigint, after bigint, topic string, arrived timestamp, payload binary"
+        return COLUMNS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's names
         return SliceReader(self.options)
