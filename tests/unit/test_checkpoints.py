@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintaining import SLICES, Writer, stored
+from maintaining import SLICES, Writer, care, stored
 from tidegate.pipeline.tables import checkpoints
 from tidegate.pipeline.tables.tables import LogTable
 
@@ -90,3 +90,12 @@ def test_where_files_cannot_be_linked_they_are_copied(log: Path, monkeypatch: py
     monkeypatch.setattr(os, "link", link)
     checkpoints.catch_up(log)
     assert checkpoints.behind(log) < 7
+
+
+def test_maintenance_removes_what_a_killed_stage_left(writer: Writer, directory: Path) -> None:
+    writer.write(1)
+    stage = directory / "readings" / checkpoints.STAGE
+    (stage / "_delta_log").mkdir(parents=True)
+    os.link(directory / "readings" / "_delta_log" / f"{0:020d}.json", stage / "_delta_log" / f"{0:020d}.json")
+    care(directory).shorten_log()
+    assert not stage.exists()

@@ -94,6 +94,7 @@ class Care:
     def shorten_log(self) -> None:
         """First of all: with a log that is too long everything else is slow."""
         settings = self.settings
+        checkpoints.sweep(self.table.log, self.pace.rest)
         checkpoints.catch_up(self.table.log, self.pace.rest)
         found = checkpoints.listing(self.table.log)
         if found.newest - found.checkpoint >= log.CHECKPOINT_EVERY:

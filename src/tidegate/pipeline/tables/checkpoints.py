@@ -86,6 +86,14 @@ def catch_up(log: Path, rest: Callable[[], None] = lambda: None, behind_max: int
             rest()
 
 
+def sweep(log: Path, rest: Callable[[], None] = lambda: None) -> None:
+    """Remove what was left by a stage that was killed: its links keep entries on the disk that the log has let go."""
+    stage = log.parent / STAGE
+    if stage.is_dir():
+        with suppress(PermissionError), _locked(log.parent / _LOCK, rest):
+            shutil.rmtree(stage, ignore_errors=True)
+
+
 def _write(log: Path, before: int, version: int) -> None:
     stage = log.parent / STAGE
     shutil.rmtree(stage, ignore_errors=True)
