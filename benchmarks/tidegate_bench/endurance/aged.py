@@ -22,8 +22,10 @@ from tidegate_bench.rig.maintainers import MaintainerProcess
 from tidegate_bench.rig.spreads import ratios_of
 
 ENTRIES = 350_000
-PAIRS = 25
-WARM = 3
+PAIRS = 150
+WARM = 5
+PAUSE_S = 0.4  # so that the pairs cover a minute and more, and with it a run of the maintainer
+SETTLED_S_MAX = 300.0
 LINKS_MAX = 30_000
 DEVICES_PER_SLICE = 10
 CATCH_UP_S_MAX = 3_600.0
@@ -42,6 +44,7 @@ def measure(progress: Progress) -> dict[str, Any]:
         # From then on it is looked after as every table is: with the settings that are shipped.
         maintainer = MaintainerProcess(rig.state, {})
         try:
+            _await_run(rig, progress)
             old, new = _compare(aged, rig.state / "fresh", progress)
         finally:
             maintainer.stop()
@@ -113,6 +116,19 @@ def _await_health(rig: Rig, maintainer: MaintainerProcess, progress: Progress) -
         time.sleep(0.5)
 
 
+def _await_run(rig: Rig, progress: Progress) -> None:
+    """Until the maintainer that has just been started has looked at the tables once, as one that runs for long has."""
+    started_s, unix_s = time.monotonic(), time.time()
+    while True:
+        state = rig.bus.get(TABLES)
+        if state is not None and any(run.table == "readings" and run.at_s > unix_s for run in state.runs):
+            return
+        if time.monotonic() - started_s > SETTLED_S_MAX:
+            raise TidegateError(f"The maintainer has not looked at the table within {SETTLED_S_MAX:.0f} s.")
+        progress.update("the maintainer with the settings that are shipped looks at the table")
+        time.sleep(0.5)
+
+
 def _is_well(state: TablesState, health: TableHealth, limits: MaintenanceSettings) -> bool:
     """Within its bounds, and the last run over it found nothing to merge any more."""
     bounded = health.log_entries <= limits.log_entries_max and health.active_files <= limits.active_files_max
@@ -136,6 +152,7 @@ def _compare(aged: Path, fresh: Path, progress: Progress) -> tuple[list[float], 
         progress.update(f"commit {pair + 1} of {PAIRS + WARM} to both")
         for which, driver in drivers.items():
             seconds[which].append(driver.commit(driver.task(names(DEVICES_PER_SLICE), 1_000_000 + pair)))
+        time.sleep(PAUSE_S)
     for driver in drivers.values():
         driver.close()
     # The first ones open tables and load what they must know.
