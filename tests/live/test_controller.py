@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -45,11 +46,14 @@ from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
 from tidegate.model.advice import Advice
 from tidegate.model.decisions import Action, Decision, Mode, Reason
-from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress, SliceProgress, WorkTotals
 from tidegate.model.tables import TablesState
+from tidegate.pipeline.keeper import Keeper
+from tidegate.pipeline.progress import ProgressBoard
+from tidegate.pipeline.settings import NodeSettings
 
 pytestmark = pytest.mark.live
 SLICES = 2
@@ -307,6 +311,25 @@ def test_a_node_whose_renewal_was_stored_but_not_answered_keeps_its_lease(site: 
         assert heir.keep(), "a lease that is another's by now is not ended"
         held = site.bus.get(NODE_LEASES, "node-2")
         assert held is not None
+
+
+def take_lease(site: Site, name: str) -> None:
+    settings, board = NodeSettings(name=name, lease_s=1.0), ProgressBoard(name)
+    keeper = Keeper(site.here, settings, board, lambda _: None, threading.Event(), scratch=lambda: None)
+    with contextlib.closing(keeper._bus):
+        keeper.take_lease()
+
+
+def test_a_dead_predecessors_lease_that_comes_back_runs_out_once_more(site: Site) -> None:
+    """A control bus that was killed has it again for a moment, though it had run out before the node began."""
+    site.bus.put(NODE_LEASES, Holder("again", "dead"), "again", lease_s=2)
+    take_lease(site, "again")
+    held = site.bus.get(NODE_LEASES, "again")
+    assert held is not None
+    assert held.incarnation != "dead"
+    site.bus.put(NODE_LEASES, Holder("taken", "alive"), "taken", lease_s=60)
+    with pytest.raises(UserError, match="Another node named taken has just started: choose another --name"):
+        take_lease(site, "taken")
 
 
 def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:

@@ -161,7 +161,7 @@ class Chain:
         waiting = dict.fromkeys(self.parts)
         deadline_s = time.monotonic() + READY_S_MAX
         while waiting:
-            self.keep_parts()
+            self.keep_parts(at_start=True)
             for name in [name for name in waiting if self._serves(name)]:
                 del waiting[name]
                 yield name
@@ -187,10 +187,10 @@ class Chain:
 
     # -- running
 
-    def keep_parts(self) -> None:
+    def keep_parts(self, *, at_start: bool = False) -> None:
         for part in self.parts.values():
             if not self._nodes.is_leaving(part.name):
-                part.keep_running(self._say)
+                part.keep_running(self._say, at_start=at_start)
 
     def watch(self) -> None:
         """Start again what ended, servers first; follow the number of nodes that is wanted, and look after the disk."""

@@ -23,13 +23,15 @@ class Part(LocalProcess):
         super().__init__(name, command, log=log, environment=environment)
         self._not_before_s = 0.0
 
-    def keep_running(self, say: Say) -> None:
-        """Start it again if it has ended, after a moment; a mistake in its settings is not tried twice."""
+    def keep_running(self, say: Say, *, at_start: bool = False) -> None:
+        """Start it again if it has ended, after a moment. At the installation's start a mistake in its settings is not
+        tried twice; later on it stops nobody else, and is said each time."""
         status = self.status
         if status is not None:
-            if status == BAD_INPUT:
+            if status == BAD_INPUT and at_start:
                 raise TidegateError(f"{self.name} cannot start: {self.last_words()}")
-            say(f"{self.name} ended with status {status}; it is started again.")
+            why = f" ({self.last_words().rstrip('.')})" if status == BAD_INPUT else ""
+            say(f"{self.name} ended with status {status}{why}; it is started again.")
             self._process = None
             self._not_before_s = time.monotonic() + RESTART_S
         if self._process is None and time.monotonic() >= self._not_before_s:

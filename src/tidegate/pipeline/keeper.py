@@ -23,6 +23,8 @@ from tidegate.pipeline.settings import NodeSettings
 
 Say = Callable[[str], None]
 KEEPER = "keeper"
+# A lease runs out in whole seconds, a moment later.
+LAPSE_S = 2.0
 # Any status but that of a mistake: who started the node starts it again.
 STALLED = os.EX_TEMPFAIL
 
@@ -54,10 +56,17 @@ class Keeper(threading.Thread):
         self._ending = threading.Event()
 
     def take_lease(self) -> None:
-        """Hold the lease before anything is read. What a predecessor of that name said of itself ends before that."""
+        """Hold the lease before anything is read. What a predecessor of that name said of itself ends before that.
+
+        A lease that is another's may be a dead predecessor's: a control bus that was killed has it again for a moment,
+        though it had run out. It runs out once more; one that does not belongs to a node that runs.
+        """
         self._publish()
-        if not self._lease.keep():
-            raise UserError(f"Another node named {self._settings.name} has just started: choose another --name.")
+        deadline_s = time.monotonic() + self._settings.lease_s + LAPSE_S
+        while not self._lease.keep():
+            if time.monotonic() > deadline_s:
+                raise UserError(f"Another node named {self._settings.name} has just started: choose another --name.")
+            time.sleep(0.1)
 
     def _publish(self) -> None:
         progress = self._board.progress(time.time())

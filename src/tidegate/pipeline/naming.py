@@ -6,13 +6,13 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import NODE_LEASES
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.installation import Installation
-from tidegate.pipeline.keeper import Say
+from tidegate.pipeline.keeper import LAPSE_S, Say
 from tidegate.pipeline.settings import NodeSettings
 
 
 def await_name(installation: Installation, settings: NodeSettings, say: Say) -> None:
     """A predecessor's lease ends by itself; one that does not belongs to a node that runs, unless it is damaged."""
-    name, deadline = settings.name, time.monotonic() + settings.lease_s + 2
+    name, deadline = settings.name, time.monotonic() + settings.lease_s + LAPSE_S
     with Bus(installation.control_urls, name=f"{name}-start") as bus:
         while name in bus.names(NODE_LEASES):
             if time.monotonic() > deadline:
