@@ -89,6 +89,7 @@ class Round:
             "unnamed": len(unnamed),
             "gaps": sorted(site.ears.named().slices),
             "holes_missing": site.ears.named().missing,
+            "missing": found.missing,
             "moved_s": moved_s,
             "wedged": len(stuck) + (not summary),
             "silent": len(unnamed) + sum(need.sentence(heard) is None for need in needs if need.pattern),
