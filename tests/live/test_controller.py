@@ -321,7 +321,7 @@ def take_lease(site: Site, name: str) -> None:
 
 
 def test_a_dead_predecessors_lease_that_comes_back_runs_out_once_more(site: Site) -> None:
-    """A control bus that was killed has it again for a moment, though it had run out before the node began."""
+    """Seen right after a control bus was killed: a lease that had run out before the node began."""
     site.bus.put(NODE_LEASES, Holder("again", "dead"), "again", lease_s=2)
     take_lease(site, "again")
     held = site.bus.get(NODE_LEASES, "again")

@@ -101,8 +101,7 @@ def excusable(lost: Iterable[Identity], known: Known, windows: Iterable[Window])
 class Named(msgspec.Struct, frozen=True, kw_only=True):
     """What alarms said is missing: slices whose log was set back, ranges of a device's sequences, and how many in all.
 
-    Of very many ranges only the newest are listed, so a sum that is large enough names those that are not. It may be
-    more than is missing: what has come since it was called missing is looked for again only now and then.
+    Of very many ranges only the newest are listed, so a sum that is right names those that are not.
     """
 
     slices: frozenset[int] = frozenset()
@@ -117,7 +116,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 def unnamed(lost: Sequence[Identity], missing: int, slice_of: Mapping[str, int], named: Named) -> list[Identity]:
     """The lost ones of which no alarm spoke; ``missing`` is how many are missing by now, earlier ones among them."""
-    if named.missing and named.missing >= missing:
+    if named.missing and named.missing == missing:
         return []
     return [identity for identity in lost if not named.names(identity, slice_of.get(identity.device))]
 

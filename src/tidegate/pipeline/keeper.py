@@ -58,8 +58,8 @@ class Keeper(threading.Thread):
     def take_lease(self) -> None:
         """Hold the lease before anything is read. What a predecessor of that name said of itself ends before that.
 
-        A lease that is another's may be a dead predecessor's: a control bus that was killed has it again for a moment,
-        though it had run out. It runs out once more; one that does not belongs to a node that runs.
+        A lease that is another's may be a dead predecessor's: right after a control bus was killed one was seen there
+        that had run out before. It runs out once more; one that does not belongs to a node that runs.
         """
         self._publish()
         deadline_s = time.monotonic() + self._settings.lease_s + LAPSE_S
