@@ -80,7 +80,9 @@ def test_a_server_that_cannot_be_started_is_one_that_ends_at_once() -> None:
     assert recovery.down(2.0, WORDS)
 
 
-steps = st.lists(st.tuples(st.sampled_from(["ends", "well", "deaf"]), st.floats(0.1, 100)), max_size=40)
+# Eighths of a second are exact in a float: a wait of exactly the least delay is neither more nor less.
+passed = st.integers(1, 800).map(lambda eighths: eighths / 8)
+steps = st.lists(st.tuples(st.sampled_from(["ends", "well", "deaf"]), passed), max_size=40)
 
 
 @given(steps)
