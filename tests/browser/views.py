@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tidegate.model.decisions import Action, Decision, Mode, Reason
+from tidegate.model.actions import Action, Advise, ScaleNodes
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.intents import Reason
+from tidegate.model.notices import ActionPlan, EventNotification
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, HeldClient, NodeState, ProcessState
-from tidegate.model.view import ChainStates, Sample, View
+from tidegate.model.view import ChainStates, RulesState, RuleState, Sample, View
 
 NODE_PER_S = 250.0
 NODES, NODES_MAX = 2, 4
@@ -124,8 +128,8 @@ class World:
                 if self.interval_s
                 else "Devices return to their default because the default rate is reached without an overload."
             )
-            arguments = {"interval_s": self.interval_s, "lifetime_s": 10.0, "classes": self._classes()}
-            self._decide(at_s, age_s, "advise", arguments, sentence)
+            advice = Advice(interval_s=self.interval_s, lifetime_s=10.0, classes=self._classes())
+            self._decide(at_s, age_s, Advise(advice=advice), sentence)
 
     def _scale(self, at_s: float, demand: float, age_s: float) -> None:
         while self.starting and self.starting[0] <= at_s:
@@ -137,22 +141,26 @@ class World:
         self.starting += [at_s + NODE_START_S + 5 * number for number in range(wanted - self.nodes)]
         self.nodes, self.wanted = min(self.nodes, wanted), wanted
         sentence = f"{wanted} processing nodes shall run because devices want to send {demand:,.0f} msg/s."
-        self._decide(at_s, age_s, "scale", {"nodes_wanted": wanted}, sentence)
+        self._decide(at_s, age_s, ScaleNodes(nodes_wanted=wanted), sentence)
 
-    def _decide(self, at_s: float, age_s: float, kind: str, arguments: dict[str, object], sentence: str) -> None:
+    def _decide(self, at_s: float, age_s: float, action: Action, sentence: str) -> None:
         reason = Reason(
             measurements={"head_age_s": round(age_s, 2), "capacity_per_s": self.capacity_per_s},
             rule=f"{self.phase}: rate = capacity / devices",
             rejected="Leave devices at their default: data would age by 2.2 s every second.",
+            because="data would age",
         )
-        action = Action(kind=kind, arguments=arguments, reason=reason)
         made = Decision(
             at_s=at_s,
             controller="controller-1",
+            plan=str(len(self.decisions) + 1),
+            round=str(len(self.decisions) + 1),
+            by="send-rate",
             phase=self.phase,
             sentence=sentence,
             acted=self._is_told,
             action=action,
+            reason=reason,
         )
         self.decisions.append(made)
 
@@ -189,6 +197,29 @@ def view_at(shown: Run, mode: Mode, *, broken: bool = False, holding_gateways: i
             nodes=tuple(_node(number, now, published) for number in range(now.nodes_working)),
         ),
         alarms=(f"broker-2 {problem}",) if problem else (),
+        rules=_rules(now),
+    )
+
+
+def _rules(now: Sample) -> RulesState:
+    """One that acts while devices are held, and one whose event does not come."""
+    flooded = now.interval_s > 0
+    acting = RuleState(
+        name="more-nodes", on="overload", active=flooded, plan="in force" if flooded else "", step=2, steps=2
+    )
+    waiting = RuleState(name="evening", on="many-connections", active=False, steps=1)
+    begun = (
+        EventNotification(at_s=now.at_s - 12, event="overload", active=True),
+        ActionPlan(
+            at_s=now.at_s - 11, plan="3", rule="more-nodes", event="overload", state="in force", step=2, steps=2
+        ),
+    )
+    return RulesState(
+        name="evening.yaml",
+        applied_at_s=now.at_s - 3600,
+        rules=(acting, waiting),
+        events={"overload": flooded, "many-connections": False},
+        notices=begun if flooded else (),
     )
 
 

@@ -5,10 +5,10 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,19 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-from support.bus import LEASE_S, ControlBus
-from support.clients import publish_all
-from support.log import Log
-from support.processes import TIDEGATE, tidegate
+from support.bus import ControlBus
+from support.controllers import Site, controlling, process, started
+from support.processes import tidegate
 from support.waiting import until, until_async
 
-from tidegate.brokers.nats.embedded import EmbeddedBrokers
-from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.client import Bus
 from tidegate.bus.documents import (
     ADVICE,
+    APPLY,
     AUDIT,
-    GATEWAYS,
     LEADER,
     LOOP_STATE,
+    MODE,
     NODE_LEASES,
     OFFSETS,
     PROGRESS,
@@ -39,81 +38,33 @@ from tidegate.bus.documents import (
 )
 from tidegate.bus.jetstream import ask
 from tidegate.bus.leases import LeaderLease, Lease
-from tidegate.cli import explain as commands
+from tidegate.cli import explain, mode
+from tidegate.controller.acting import Acting, NotLeadingError, change_mode
 from tidegate.controller.forgetting import forget_gone
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
+from tidegate.loop.plans import PlanRun
+from tidegate.loop.state import LoopState
+from tidegate.model.actions import Advise, kind_of
 from tidegate.model.advice import Advice
-from tidegate.model.decisions import Action, Decision, Mode, Reason
+from tidegate.model.decisions import Apply, Decision, Mode, Proposal
 from tidegate.model.errors import BrokerUnavailableError, UserError
-from tidegate.model.installation import Installation
-from tidegate.model.observations import GatewayState
-from tidegate.model.progress import NodeProgress, SliceProgress, WorkTotals
+from tidegate.model.intents import Count, Reason
+from tidegate.model.plans import Plan, Step
+from tidegate.model.progress import NodeProgress, SliceProgress
 from tidegate.model.tables import TablesState
 from tidegate.pipeline.keeper import Keeper
 from tidegate.pipeline.progress import ProgressBoard
 from tidegate.pipeline.settings import NodeSettings
 
 pytestmark = pytest.mark.live
-SLICES = 2
-QUICK = {"period_s": 0.2, "lease_s": 1.0, "window_s": 1.0, "advice_lifetime_s": 2.0, "options": {"k_recover": 3.0}}
-
-
-class Site:
-    """A running installation, with a gateway and a processing node that exist on paper only."""
-
-    def __init__(self, brokers: EmbeddedBrokers, state: Path) -> None:
-        assert brokers.installation is not None
-        self.brokers, self.state, self.here = brokers, state, brokers.installation
-        self.bus = ControlBus(self.here)
-        self.log = Log(self.here)
-        self.audit = self.bus.audit
-        gateway = GatewayState(
-            name="g", address="127.0.0.1:1", measured_at_s=0, connections=40, publishes=0, acknowledged=0, advised=0
-        )
-        self.bus.put(GATEWAYS, gateway, "g", lease_s=LEASE_S)
-        self.bus.put(NODE_LEASES, Holder("paper", "1"), "paper", lease_s=LEASE_S)
-        self.commit({})
-
-    def publish(self, count: int) -> None:
-        readings = ((f"telemetry/d{number % 7}", b'{"value": 1}') for number in range(count))
-        publish_all(self.here, "devices", readings)
-
-    def commit(self, offsets: dict[int, int]) -> None:
-        slices = {number: SliceProgress(committed=offset, rows=offset) for number, offset in offsets.items()}
-        totals = WorkTotals(rows=sum(offsets.values()))
-        self.bus.put(PROGRESS, NodeProgress(node="paper", totals=totals, slices=slices), "paper")
-
-    def commit_all(self) -> None:
-        self.commit(self.log.ends())
-
-    def advice(self) -> Advice | None:
-        return self.bus.get(ADVICE)
-
-    def leader(self) -> str | None:
-        holder = self.bus.get(LEADER)
-        return holder.name if holder is not None else None
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with EmbeddedBrokers(tmp_path / "state", BrokerSettings(nodes=1, slices=SLICES)) as brokers:
-        running = Site(brokers, tmp_path / "state")
+    with started(tmp_path / "state") as running:
         yield running
-        running.bus.close()
-        running.log.close()
-
-
-@contextlib.asynccontextmanager
-async def controlling(here: Installation, **settings):
-    controller, stop = Controller(here, ControllerSettings(**{**QUICK, **settings})), asyncio.Event()
-    task = asyncio.create_task(controller.run(stop))
-    try:
-        yield controller
-    finally:
-        stop.set()
-        await asyncio.wait_for(task, 20)
 
 
 def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
@@ -132,10 +83,10 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
         return controller
 
     controller = asyncio.run(scenario())
-    decisions = [decision for decision in site.audit.last(50) if decision.action.kind == "advise"]
+    decisions = [decision for decision in site.audit.last(50) if isinstance(decision.action, Advise)]
     assert decisions[0].phase == "protect"
-    assert decisions[0].action.reason.measurements["waiting"] > 50
-    assert decisions[0].action.reason.rule.startswith("protect: ")
+    assert decisions[0].reason.measurements["waiting"] > 50
+    assert decisions[0].reason.rule.startswith("protect: ")
     assert decisions[0].sentence.startswith("40 devices are asked to send every")
     assert decisions[-1].sentence.startswith("Devices return to their default")
     assert all(decision.acted for decision in decisions)
@@ -157,22 +108,22 @@ def test_modes_are_obeyed_and_explained(site: Site, capsys: pytest.CaptureFixtur
             await asyncio.to_thread(site.publish, 200)
             await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
             assert site.advice() is None
-            commands.freeze(site.state)
+            mode.freeze(site.state)
             await until_async(lambda: controller.view().mode.frozen)
             count = site.audit.last_sequence()
             await controller.set_mode(Mode(frozen=True))
             await asyncio.sleep(0.6)
             assert (site.advice(), site.audit.last_sequence()) == (None, count)
-            commands.release(site.state)
+            mode.release(site.state)
             await until_async(site.advice)
 
     asyncio.run(scenario())
-    commands.explain(site.state, last=50)
+    explain.explain(state=site.state, last=50)
     told = capsys.readouterr().out
     assert "(not carried out)" in told
     assert "  rule       protect: min(R / N, S_default)" in told
     assert "  not taken  leave devices at 2 msg/s" in told
-    commands.explain(site.state, last=1, as_json=True)
+    explain.explain(state=site.state, last=1, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["decisions"]) == 1
 
 
@@ -187,28 +138,15 @@ def test_a_follower_shows_what_the_leader_does_and_takes_over_at_once(site: Site
                 shown = follower.view()
                 assert shown.leader == leader.view().controller != shown.controller
                 assert shown.now.phase == "protect"
-                await until_async(lambda: {one.action.kind for one in follower.view().decisions} == {"route", "advise"})
+                await until_async(
+                    lambda: {kind_of(one.action) for one in follower.view().decisions} == {"route", "advise"}
+                )
                 assert follower.view().decisions == site.audit.last(50)
             await until_async(lambda: second.view().leader == "second")
             revision = site.bus.revision(ADVICE)
             await until_async(lambda: site.bus.revision(ADVICE) > revision)
 
     asyncio.run(scenario())
-
-
-@contextlib.contextmanager
-def process(site: Site, name: str) -> Iterator[subprocess.Popen[str]]:
-    command = [*TIDEGATE, "controller", "--name", name, "--state", str(site.state)]
-    quick = {"PERIOD_S": "0.2", "WINDOW_S": "1", "ADVICE_LIFETIME_S": "6"}
-    environment = os.environ | {f"TIDEGATE_CONTROLLER__{key}": value for key, value in quick.items()}
-    with (
-        (site.state / f"{name}.log").open("w") as log,
-        subprocess.Popen(command, stderr=log, text=True, env=environment) as running,
-    ):
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 def test_a_killed_leader_is_followed_by_the_other(site: Site) -> None:
@@ -233,8 +171,8 @@ def test_a_killed_leader_is_followed_by_the_other(site: Site) -> None:
             until(lambda: site.bus.revision(ADVICE) > revision)
             state = site.bus.get(LOOP_STATE)
             assert state is not None
-            assert state.policy["phase"] == "protect"
-            assert state.given.decided_at_s == before.given.decided_at_s
+            assert state.policies["send-rate"].finding.phase == "protect"
+            assert state.planner.in_force["send-rate"].decided_at_s == before.planner.in_force["send-rate"].decided_at_s
             assert site.audit.last_sequence() == decided, "a renewal by the next leader is no decision"
             two.send_signal(signal.SIGKILL)
             two.wait()
@@ -339,8 +277,161 @@ def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
             site.bus.put_raw("mode", b"{{")
             await until_async(lambda: any("'mode' on the control bus is damaged" in one for one in alarms(controller)))
             assert any("'tidegate release' writes it again" in one for one in alarms(controller))
-            await asyncio.to_thread(commands.release, site.state)
+            await asyncio.to_thread(mode.release, site.state)
             await until_async(lambda: not any("damaged" in one for one in alarms(controller)))
+
+    asyncio.run(scenario())
+
+
+def test_rules_that_cannot_be_read_are_told_and_stop_nothing_else(site: Site) -> None:
+    site.bus.put_raw("rules", b'{"rules": {"ranges": {"head_age_s": [null]}}}')
+
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: any("'rules' on the control bus is damaged" in one for one in alarms(controller)))
+            await asyncio.to_thread(site.publish, 300)
+            await until_async(lambda: (advice := site.advice()) and advice.interval_s > 0)
+
+    asyncio.run(scenario())
+
+
+def test_what_was_decided_before_a_freeze_is_not_carried_out_after_it(site: Site) -> None:
+    """The leader died between deciding and acting, and the operator froze everything meanwhile."""
+    advise = Advise(advice=Advice(interval_s=9.0, lifetime_s=30.0))
+    reason, now_s = Reason(rule="a test", rejected="nothing", because="so"), time.time()
+    decided = Proposal(at_s=now_s, plan="1", round="1", by="send-rate", action=advise, reason=reason, sentence="so")
+    site.bus.put(LOOP_STATE, LoopState(at_s=now_s, pending=(decided,)))
+    mode.freeze(site.state)
+
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: controller.view().decisions)
+
+    asyncio.run(scenario())
+    (written,) = site.audit.last(10)
+    assert (written.acted, site.advice()) == (False, None)
+    assert written.trouble == "it was decided before the operator's mode became frozen."
+
+
+def test_a_successor_whose_clock_is_behind_measures_anew(site: Site) -> None:
+    """Rates over the jump would be a thousandth of what they are, and silence every device."""
+    site.bus.put(LOOP_STATE, LoopState(at_s=time.time() + 3_600))
+
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            stop = time.monotonic() + 4.0
+            while time.monotonic() < stop:
+                await asyncio.to_thread(site.publish, 20)
+                site.commit_all()
+                await asyncio.sleep(0.05)
+            samples = [one for one in controller.view().samples if one.at_s > time.time() + 3_000]
+            assert len(samples) > 5
+            assert min(one.arrival_per_s for one in samples[-5:]) > 20
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_that_was_away_reads_what_others_did_before_it_acts(site: Site) -> None:
+    """It slept through its lease; another led, decided and died: its numbers go on, nothing is done from memory."""
+    with process(site, "one") as one:
+        until(lambda: site.leader() == "one" and site.bus.get(LOOP_STATE) is not None)
+        one.send_signal(signal.SIGSTOP)
+        with process(site, "two") as two:
+            until(lambda: site.leader() == "two")
+            site.publish(300)
+            until(lambda: any(decision.controller == "two" for decision in site.audit.last(50)))
+            two.send_signal(signal.SIGKILL)
+        until(lambda: site.leader() is None)
+        one.send_signal(signal.SIGCONT)
+        until(lambda: site.leader() == "one")
+        site.commit_all()
+        until(lambda: site.audit.last(1)[0].controller == "one")
+    plans = [decision.plan for decision in site.audit.last(50)]
+    assert len(set(plans)) == len(plans)
+    assert plans == sorted(plans, key=int)
+
+
+def test_a_late_write_of_one_that_no_longer_leads_is_refused(site: Site) -> None:
+    urls = site.here.control_urls
+    first, second = Acting(urls, "first", 60.0), Acting(urls, "second", 60.0)
+    assert first.lease.keep()
+    assert first.state() == LoopState()
+    first.keep(LoopState(fired=("a",)))
+    second.state()
+    site.bus.delete(LEADER)
+    assert second.lease.keep()
+    second.keep(LoopState(fired=("b",)))
+    with pytest.raises(NotLeadingError, match="another controller has acted"):
+        first.keep(LoopState(fired=("c",)))
+    assert second.state() == LoopState(fired=("b",))
+    first.close()
+    second.close()
+
+
+def test_a_freeze_is_not_lost_beside_another_change_of_the_mode(site: Site) -> None:
+    def change(step: Callable[[Mode], Mode]) -> None:
+        with Bus(site.here.control_urls) as bus:
+            for _ in range(20):
+                change_mode(bus, step)
+
+    with ThreadPoolExecutor(2) as both:
+        for share in (0.2, 0.3, 0.4):
+            change_mode(site.bus, lambda before: msgspec.structs.replace(before, frozen=False))
+            frozen = both.submit(change, lambda before: msgspec.structs.replace(before, frozen=True))
+            other = both.submit(change, lambda before, share=share: msgspec.structs.replace(before, cohort_share=share))
+            frozen.result(20)
+            other.result(20)
+            found = site.bus.get(MODE)
+            assert found is not None
+            assert (found.frozen, found.cohort_share) == (True, share)
+
+
+def test_the_operators_word_is_obeyed_once(site: Site) -> None:
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await controller.set_mode(Mode(send_rate="shadow"))
+            await asyncio.to_thread(site.publish, 300)
+            await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
+            site.bus.put_raw("apply", b"{{")
+            await until_async(lambda: site.bus.entry(APPLY) is None)
+            site.bus.put(APPLY, Apply(once="now"), lease_s=10.0)
+            await until_async(site.advice)
+            assert site.bus.get(APPLY) is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("until_", ["nonesuch > 1", "head_age_s >"])
+def test_a_state_of_another_version_is_begun_anew(site: Site, until_: str) -> None:
+    plan = {"id": "1", "by": "r", "event": "e", "steps": [{"wanted": {}, "until": until_}]}
+    plan["reason"] = {"rule": "", "rejected": "", "because": ""}
+    raw = {"runs": [{"plan": plan, "before": [{}], "step": 0}]}
+    site.bus.put_raw("loop", msgspec.json.encode(raw))
+
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: controller.view().now)
+            await asyncio.to_thread(site.publish, 300)
+            await until_async(site.advice)
+
+    asyncio.run(scenario())
+
+
+def test_whoever_cannot_read_the_rules_leaves_their_plans(site: Site) -> None:
+    step = Step(wanted={"nodes": Count(nodes=2)})
+    reason = Reason(rule="a test", rejected="nothing", because="so")
+    plan = Plan(id="1", by="gone", event="hot", steps=(step,), reason=reason)
+    run = PlanRun(plan=plan, state="in force", before=({"nodes": Count(nodes=1)},))
+    site.bus.put(LOOP_STATE, LoopState(runs=(run,)))
+    site.bus.put_raw("rules", b"{{")
+
+    async def scenario() -> None:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: any("'rules' on the control bus is damaged" in one for one in alarms(controller)))
+            await asyncio.sleep(2.0)
+            state = site.bus.get(LOOP_STATE)
+            assert state is not None
+            assert [one.state for one in state.runs] == ["in force"]
 
     asyncio.run(scenario())
 
@@ -425,12 +516,21 @@ def test_slices_and_tables_are_told_as_they_are_or_as_unknown(site: Site) -> Non
 
 
 def test_decisions_are_written_down_again_on_a_bus_that_lost_its_store(site: Site) -> None:
-    reason = Reason(rule="told to", rejected="nothing")
-    action = Action(kind="advise", arguments={}, reason=reason)
-    decision = Decision(at_s=1.0, controller="c", phase="protect", sentence="Told.", acted=True, action=action)
-    site.audit.append(decision)
+    decision = Decision(
+        at_s=1.0,
+        controller="c",
+        plan="1",
+        round="1",
+        by="send-rate",
+        phase="protect",
+        sentence="Told.",
+        acted=True,
+        action=Advise(advice=Advice(interval_s=1.0, lifetime_s=9.0)),
+        reason=Reason(rule="told to", rejected="nothing", because="so"),
+    )
+    site.audit.append(decision, once="1")
     ask(site.bus.wire, f"STREAM.DELETE.{AUDIT.stream}")
-    site.audit.append(decision)
+    site.audit.append(decision, once="1")
     assert site.audit.last(5) == (decision,)
 
 

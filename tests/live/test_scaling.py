@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -21,7 +20,7 @@ from tidegate.controller.executors import Executors
 from tidegate.controller.sensors import Sensors
 from tidegate.devices.acknowledgements import read_directory
 from tidegate.local.chain import Chain
-from tidegate.model.decisions import Action, Reason
+from tidegate.model.actions import Action, MoveSlices, ScaleNodes
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import Observation
@@ -32,11 +31,6 @@ from tidegate.settings.tree import Settings
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 QUICK = {"TIDEGATE_NODE__TRIGGER_MS": "100", "TIDEGATE_NODE__LEASE_S": "2"}
 FLEET = [*RATE_FLEET, "--json", "--devices", "40", "--rate", "300"]
-
-
-def carry_out(executors: Executors, kind: str, **arguments: Any) -> None:
-    reason = Reason(measurements={}, rule="a test", rejected="nothing")
-    executors.carry_out(Action(kind=kind, arguments=arguments, reason=reason))
 
 
 class Site:
@@ -57,8 +51,8 @@ class Site:
         self._sensors.close()
         self._bus.close()
 
-    def act(self, kind: str, **arguments: Any) -> None:
-        carry_out(self._executors, kind, **arguments)
+    def act(self, action: Action) -> None:
+        self._executors.carry_out(action)
 
     def look(self) -> Observation:
         self.chain.watch()
@@ -71,7 +65,7 @@ class Site:
             assert time.monotonic() < deadline_s, f"{seen.nodes} {seen.starting} {self.said}"
             held = {node.name: node.slices for node in seen.nodes if node.ready}
             if spread_over and (moves := slices_to_move(held, stayers(held, spread_over))):
-                self.act("move", takers={str(move.slice): move.taker for move in moves})
+                self.act(MoveSlices(takers={move.slice: move.taker for move in moves}))
             time.sleep(0.2)
 
 
@@ -97,16 +91,16 @@ def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
     assert site.look().starting == 1
     site.until(lambda seen: slices_of(seen) == {"node-1": 8} and seen.starting == 0)
 
-    site.act("scale", nodes_wanted=2)
+    site.act(ScaleNodes(nodes_wanted=2))
     site.until(lambda seen: "node-2" in chain.parts and seen.starting == 1, within_s=10)
     site.until(lambda seen: slices_of(seen) == {"node-1": 4, "node-2": 4}, spread_over=2)
     assert site.look().starting == 0
     site.until(lambda seen: all(node.rows > 0 for node in seen.nodes))
 
     # A change of mind: nobody has moved a slice, so the node has not been stopped.
-    site.act("scale", nodes_wanted=1)
+    site.act(ScaleNodes(nodes_wanted=1))
     site.look()
-    site.act("scale", nodes_wanted=2)
+    site.act(ScaleNodes(nodes_wanted=2))
     site.look()
     assert site.said[-2:] == [
         "node-2 is to stop when its slices have left because 1 processing node is wanted.",
@@ -115,7 +109,7 @@ def test_a_second_node_comes_takes_half_and_goes_again(site: Site) -> None:
 
     leaving = family(chain.parts["node-2"].pid)
     assert len(leaving) > 2, "a JVM and its workers"
-    site.act("scale", nodes_wanted=1)
+    site.act(ScaleNodes(nodes_wanted=1))
     site.until(lambda _: "node-2" not in chain.parts, spread_over=1)
     assert [process for process in leaving if process.is_running() and process.status() != "zombie"] == []
     site.until(lambda seen: slices_of(seen) == {"node-1": 8}, within_s=5)
@@ -145,7 +139,7 @@ def a_hanging_bus_stops_nobody(site: Site) -> None:
 
 
 def nothing_outlives_a_stop_in_the_middle_of_a_start(site: Site) -> None:
-    site.act("scale", nodes_wanted=7)
+    site.act(ScaleNodes(nodes_wanted=7))
     site.until(lambda _: "node-2" in site.chain.parts, within_s=10)
     assert "7 processing nodes are wanted, but only 2 may run here: raise --nodes-max." in site.said
     started = [member for name in site.chain.parts for member in family(site.chain.parts[name].pid)]
@@ -158,7 +152,7 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
     """Nodes that exist on paper only: one works, one warms up, a third is wanted."""
     with contextlib.closing(Sensors(installation, name="test")) as sensors, ControlBus(installation) as bus:
         executors = Executors(bus)
-        carry_out(executors, "move", takers={"0": "node-1"})
+        executors.carry_out(MoveSlices(takers={0: "node-1"}))
         assert bus.get(SLICES) is None, "there was nothing to move"
         bus.put(NODE_LEASES, Holder("node-1", "1"), "node-1", lease_s=LEASE_S)
         assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
@@ -169,13 +163,13 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
         assert (seen.starting, seen.nodes[0].ready) == (0, True)
         assert (seen.nodes[0].limit_rows, seen.nodes[0].limit_s, seen.nodes[0].slices) == (900, 1.5, (0, 1))
 
-        carry_out(executors, "scale", nodes_wanted=3)
+        executors.carry_out(ScaleNodes(nodes_wanted=3))
         bus.put(NODE_LEASES, Holder("node-2", "1"), "node-2", lease_s=LEASE_S)
         bus.put(PROGRESS, NodeProgress(node="node-2", ready=False), "node-2")
         seen = sensors.observe(())
         assert ([node.ready for node in seen.nodes], seen.starting) == ([True, False], 2)
 
-        carry_out(executors, "move", takers={"1": "node-2", "0": "nobody", "7": "node-2"})
+        executors.carry_out(MoveSlices(takers={1: "node-2", 0: "nobody", 7: "node-2"}))
         assert [node.slices for node in sensors.observe(()).nodes] == [(0,), (1,)]
 
         bus.put(PROGRESS, NodeProgress(node="node-2", at_s=time.time()), "node-2")
@@ -185,11 +179,11 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
             ("node-1", True, (0, 1)), ("node-2", False, ())
         ]  # fmt: skip
         assert seen.starting == 2
-        carry_out(executors, "scale", nodes_wanted=1)
+        executors.carry_out(ScaleNodes(nodes_wanted=1))
         assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "the other one was stopped"
         bus.put_raw("scale", b"{")
         assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "what was wanted last still is"
-        carry_out(executors, "scale", nodes_wanted=3)
+        executors.carry_out(ScaleNodes(nodes_wanted=3))
         assert sensors.observe(()).starting == 2
         bus.put(PROGRESS, NodeProgress(node="node-2", at_s=time.time(), left=True), "node-2")
         assert [node.name for node in sensors.observe(()).nodes] == ["node-1"], "it said that it was leaving"

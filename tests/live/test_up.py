@@ -45,7 +45,7 @@ def test_up_serves_until_ctrl_c_and_leaves_nothing_running(running: subprocess.P
     until(lambda: tidegate("ledger", "check", "--json", *here).returncode == 0, 60, every_s=0.3)
     assert "1 processing node(s) run." in said("status", *here)
     with ControlBus(load_installation(state)) as bus:
-        always = {"gateways", "leader", "lease", "offsets", "policy.send_rate", "progress", "routes", "scale", "slices"}
+        always = {"gateways", "leader", "lease", "loop", "offsets", "progress", "routes", "scale", "slices"}
         always |= {"tables"}
         until(lambda: always <= bus.documents())
     assert "readings" in said("table", "compact", *here)

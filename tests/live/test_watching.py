@@ -26,7 +26,7 @@ NOWHERE = Routes(brokers=())
 
 @contextlib.asynccontextmanager
 async def watching(installation: Installation, heard: list[Heard]) -> AsyncIterator[Watcher]:
-    def changed(document: Document[Any], value: object, revision: int) -> None:
+    def changed(document: Document[Any], value: object, revision: int, _written_s: float) -> None:
         heard.append((document.key, value, revision))
 
     def damaged(error: DamagedDocumentError) -> None:

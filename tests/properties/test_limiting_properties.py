@@ -12,7 +12,7 @@ from buckets import WITHOUT_DRAUGHTS, bucket
 from tidegate.control.limiting.credits import BURST, TOLERANCE, ClientCredits, cost_of
 from tidegate.control.limiting.token_bucket import ROUNDING
 from tidegate.devices.pacing import Pacing
-from tidegate.loop.planner import LIFETIME_INTERVALS
+from tidegate.loop.families import LIFETIME_INTERVALS
 from tidegate.model.advice import Advice
 
 rates = st.floats(0.01, 1e4)

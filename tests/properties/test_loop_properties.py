@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.expressions import Expression
-from tidegate.loop.machine import LoopState
-from tidegate.loop.monitors import PROPERTIES, Monitor
+from tidegate.loop.monitors import measured, names
+from tidegate.loop.state import LoopState
+from tidegate.loop.window import Window
+from tidegate.model.actions import Advise
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import UserError
 from tidegate.model.observations import Observation
 
 words = st.sampled_from(
-    [*PROPERTIES, "and", "or", "not", "<", ">=", "==", "+", "-", "*", "/", "(", ")", "0", "1.5", "if", "x", ".real"]
+    [*names(), "and", "or", "not", "<", ">=", "==", "+", "-", "*", "/", "(", ")", "0", "1.5", "if", "x", ".real"]
 )
 values = st.floats(-1e12, 1e12)
 observations = st.lists(
@@ -33,10 +35,10 @@ observations = st.lists(
 modes = st.builds(Mode, send_rate=st.sampled_from(["acting", "shadow", "off"]), frozen=st.booleans())
 
 
-@given(st.lists(words, max_size=12).map(" ".join), st.fixed_dictionaries(dict.fromkeys(PROPERTIES, values)))
+@given(st.lists(words, max_size=12).map(" ".join), st.fixed_dictionaries(dict.fromkeys(names(), values)))
 def test_a_text_is_refused_in_a_sentence_or_has_a_truth(text: str, properties: dict[str, float]) -> None:
     try:
-        expression = Expression(text, PROPERTIES, "here")
+        expression = Expression(text, names(), "here")
     except UserError:
         return
     assert expression.holds(properties) in (True, False)
@@ -44,11 +46,11 @@ def test_a_text_is_refused_in_a_sentence_or_has_a_truth(text: str, properties: d
 
 @given(observations)
 def test_rates_are_finite_and_not_negative(seen: list[Observation]) -> None:
-    monitor = Monitor(3.0)
+    window = Window(3.0)
     for observation in seen:
-        monitor.add(observation)
-        found = monitor.properties(0.0)
-        assert tuple(found) == PROPERTIES
+        window.add(observation)
+        found = measured(observation, window, 0.0)["chain"]
+        assert set(found) <= set(names())
         assert all(math.isfinite(value) and value >= 0 for value in found.values())
 
 
@@ -59,13 +61,16 @@ def test_plans_stay_within_bounds(rounds: list[tuple[float, Observation, Mode]])
     for passed_s, observation, mode in rounds:
         at_s += passed_s
         outcome = loop.tick(msgspec.structs.replace(observation, at_s=at_s), mode)
+        loop.carried_out(outcome.proposals)
         assert len(outcome.proposals) <= 1
         for proposal in outcome.proposals:
             assert not mode.frozen
             assert proposal.acts == (mode.send_rate != "shadow")
             assert proposal.recorded or proposal.acts
-            arguments = proposal.plan.actions[0].arguments
-            assert arguments["interval_s"] == 0 or settings.default_interval_s < arguments["interval_s"]
-            assert arguments["interval_s"] <= arguments["lifetime_s"] <= INTERVAL_S_MAX
-            assert mode.send_rate != "off" or arguments["interval_s"] == 0
+            action = proposal.action
+            assert isinstance(action, Advise)
+            advice = action.advice
+            assert advice.interval_s == 0 or settings.default_interval_s < advice.interval_s
+            assert advice.interval_s <= advice.lifetime_s <= INTERVAL_S_MAX
+            assert mode.send_rate != "off" or advice.interval_s == 0
         assert msgspec.json.decode(msgspec.json.encode(loop.state), type=LoopState) == loop.state

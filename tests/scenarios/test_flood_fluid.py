@@ -12,9 +12,10 @@ import pytest
 
 from tidegate.controller.settings import ControllerSettings
 from tidegate.devices.pacing import Pacing
+from tidegate.model.actions import Advise
 from tidegate.model.advice import Advice
 from tidegate.model.decisions import Mode
-from tidegate.model.observations import Observation
+from tidegate.model.observations import NodeState, Observation
 from tidegate.model.view import Sample
 
 DEFAULT_S = 0.5
@@ -42,6 +43,8 @@ class World:
         self._sends: list[tuple[float, int]] = []  # when, which device
         self._pacing = [Pacing(DEFAULT_S, self.chance) for _ in range(self.calm + self.flood)]
         self._batch: tuple[float, int] | None = None  # when it commits, up to which message
+        self._cut_s: float | None = None  # when it began, if more was waiting than it could take
+        self._limit = (0.0, 0.0)  # rows and seconds of such batches
         for device in range(self.calm + self.flood):
             begin = 0.0 if device < self.calm else self.flood_from_s
             heapq.heappush(self._sends, (begin + self.chance.random() * DEFAULT_S, device))
@@ -75,10 +78,13 @@ class World:
         if self._batch is not None and self._batch[0] <= now_s:
             done_s, upto = self._batch
             self.ages_s += [(done_s, done_s - at_s) for at_s in self.arrived[self.committed : upto]]
+            if self._cut_s is not None:
+                self._limit = (self._limit[0] + upto - self.committed, self._limit[1] + done_s - self._cut_s)
             self.committed, self._batch = upto, None
         waiting = len(self.arrived) - self.committed
         if self._batch is None and waiting:
             rows = min(waiting, self.rows_per_batch_max)
+            self._cut_s = now_s if rows < waiting else None
             duration_s = max(0.25, self.overhead_s + rows / self.capacity_per_s * self.chance.uniform(0.9, 1.1))
             self._batch = (now_s + duration_s, self.committed + rows)
 
@@ -91,6 +97,17 @@ class World:
             head_age_s=now_s - self.arrived[self.committed] if waits else 0.0,
             devices=self.devices(now_s),
             committed_at_s=self.ages_s[-1][0] if self.ages_s else 0.0,
+            nodes=(
+                NodeState(
+                    name="node-1",
+                    alive=True,
+                    slices=(),
+                    rows=self.committed,
+                    limit_rows=self._limit[0],
+                    limit_s=self._limit[1],
+                    full=self._cut_s is not None,
+                ),
+            ),
         )
 
 
@@ -127,11 +144,13 @@ def run(world: World | None = None, *, end_s: float = 90.0, **chosen) -> Run:
         now_s = tick * PERIOD_S
         world.run_to(now_s)
         outcome = loop.tick(world.observe(now_s), Mode())
+        loop.carried_out(outcome.proposals)
         samples.append(outcome.sample)
         for proposal in outcome.proposals:
             decisions += proposal.recorded
-            arguments = proposal.plan.actions[0].arguments
-            world.advice = (arguments["interval_s"], now_s + arguments["lifetime_s"])
+            action = proposal.action
+            assert isinstance(action, Advise)
+            world.advice = (action.advice.interval_s, now_s + action.advice.lifetime_s)
     return Run(world, samples, decisions)
 
 
@@ -161,7 +180,8 @@ def test_before_the_flood_nobody_is_held_and_after_it_everybody_returns_to_the_d
 
 def test_an_early_event_and_a_deep_cut_beat_the_published_constants_in_this_flood() -> None:
     """With k_protect = 0.98 the queue gets shorter by 10 messages a second: the flood is over before it is."""
-    published = run(overload="head_age_s > 1.5", options={"k_protect": 0.98, "k_recover": 1.1})
+    event = {"overload": "head_age_s > 1.5", "overload_for_s": 0.4, "overload_until": None}
+    published = run(**event, options={"k_protect": 0.98, "k_recover": 1.1})
     assert run().mean_age_s() < published.mean_age_s() / 2
 
 
@@ -175,8 +195,10 @@ def test_a_node_that_became_slower_is_followed_down() -> None:
         world.capacity_per_s = 500.0 if now_s < 40 else 330.0
         world.run_to(now_s)
         outcome = loop.tick(world.observe(now_s), Mode())
+        loop.carried_out(outcome.proposals)
         ages_s.append(outcome.sample.age_s)
         for proposal in outcome.proposals:
-            arguments = proposal.plan.actions[0].arguments
-            world.advice = (arguments["interval_s"], now_s + arguments["lifetime_s"])
+            action = proposal.action
+            assert isinstance(action, Advise)
+            world.advice = (action.advice.interval_s, now_s + action.advice.lifetime_s)
     assert sum(ages_s[100:160]) / 60 < 4.5

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.control.policy import Seen
-from tidegate.loop import policies as registry
+from tidegate.loop.policies import registry
 from tidegate.model.observations import Observation
 from tidegate.sim import policies
 from tidegate.sim.run import build_world, run_policy

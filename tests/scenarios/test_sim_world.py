@@ -55,7 +55,8 @@ def world(
 
 
 def run(scenario: Scenario, policy: Fixed, seed: int = 1) -> Result:
-    return run_policy(scenario, Strategy(policy="fixed"), policy, seed)
+    # Nobody is held without an overload: here there is always one.
+    return run_policy(scenario, Strategy(policy="fixed", overload="waiting >= 0", overload_for_s=0.0), policy, seed)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

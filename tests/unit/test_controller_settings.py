@@ -3,6 +3,8 @@
 import pytest
 
 from tidegate.controller.settings import ControllerSettings
+from tidegate.loop.state import LoopState
+from tidegate.model.actions import ScaleNodes
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import UserError
 from tidegate.model.observations import NodeState, Observation
@@ -40,7 +42,7 @@ def test_refusals(given: dict, says: str) -> None:
 
 @pytest.mark.parametrize("policy", ["adaptive", "coupled", "credits", "gotin", "gradient2", "none", "spark-pid"])
 def test_settings_build_a_loop(policy: str) -> None:
-    assert ControllerSettings(policy=policy).control_loop().state.phase == "idle"
+    assert ControllerSettings(policy=policy).control_loop().state == LoopState()
 
 
 def asked_for(settings: ControllerSettings) -> set[int]:
@@ -58,8 +60,10 @@ def asked_for(settings: ControllerSettings) -> set[int]:
             devices=500,
             nodes=(node,),
         )
-        actions = [action for one in loop.tick(observation, Mode()).proposals for action in one.plan.actions]
-        found |= {action.arguments["nodes_wanted"] for action in actions if action.kind == "scale"}
+        proposals = loop.tick(observation, Mode()).proposals
+        loop.carried_out(proposals)
+        actions = [one.action for one in proposals]
+        found |= {action.nodes_wanted for action in actions if isinstance(action, ScaleNodes)}
     return found
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tidegate.loop.events import Event, EventState
 from tidegate.loop.expressions import Expression
-from tidegate.loop.monitors import PROPERTIES
+from tidegate.loop.monitors import names
 from tidegate.model.errors import UserError
 
 VALUES = {
@@ -18,7 +17,7 @@ VALUES = {
 
 
 def expression(text: str) -> Expression:
-    return Expression(text, PROPERTIES, "[controller] overload")
+    return Expression(text, names(), "[controller] overload")
 
 
 @pytest.mark.parametrize(
@@ -68,10 +67,17 @@ def test_refusals_name_the_place(text: str, says: str) -> None:
     assert str(caught.value).startswith("[controller] overload")
 
 
-def test_an_event_begins_after_its_duration_and_ends_at_once() -> None:
-    event = Event(expression("head_age_s > 1"), for_s=1.0)
-    state, active = EventState(), []
-    for at_s, age_s in ((0.0, 2), (0.5, 2), (0.7, 0), (1.0, 2), (1.9, 2), (2.0, 2), (3.0, 2), (3.5, 0), (4.0, 2)):
-        state = event.step(state, {**VALUES, "head_age_s": float(age_s)}, at_s)
-        active.append(state.active)
-    assert active == [False, False, False, False, False, True, True, False, False]
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        pytest.param("busy_share > 0.5", None, id="what is not known is no zero"),
+        pytest.param("busy_share + 1 > 0.5", None, id="nor is what is made of it"),
+        pytest.param("not busy_share > 0.5", None, id="nor its opposite"),
+        pytest.param("busy_share > 0.5 or waiting > 50", True, id="one that holds is enough"),
+        pytest.param("busy_share > 0.5 and waiting > 500", False, id="one that does not is enough"),
+        pytest.param("busy_share > 0.5 and waiting > 50", None, id="it depends on what is not known"),
+        pytest.param("0 < busy_share < 1", None, id="between"),
+    ],
+)
+def test_what_is_not_known_decides_nothing(text: str, holds: bool | None) -> None:
+    assert expression(text).holds(VALUES) is holds

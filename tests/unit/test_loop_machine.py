@@ -3,18 +3,25 @@
 import msgspec
 import pytest
 
-from tidegate.control.policy import Seen, Verdict
+from tidegate.control.policy import Seen, SendRatePolicy, Verdict
 from tidegate.control.send_rate.gotin import Gotin, GotinSettings
 from tidegate.control.send_rate.none import NoState
-from tidegate.loop.events import Event
-from tidegate.loop.expressions import Expression
-from tidegate.loop.machine import ControlLoop, LoopState
-from tidegate.loop.monitors import PROPERTIES
-from tidegate.loop.planner import Proposal
-from tidegate.model.decisions import Mode
+from tidegate.loop.events import OVERLOAD, Event, EventRule
+from tidegate.loop.families import paces
+from tidegate.loop.machine import ControlLoop
+from tidegate.loop.policies.nodes import NodeCount
+from tidegate.loop.policies.routes import FollowHealth
+from tidegate.loop.policies.send_rate import SendRate
+from tidegate.loop.policies.slices import SpreadSlices
+from tidegate.loop.state import LoopState, PolicyMemory
+from tidegate.model.actions import Advise, MoveSlices, Route, ScaleNodes, kind_of
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Mode, Proposal
 from tidegate.model.observations import BrokerState, NodeState, Observation
 
-ACTING, SHADOW, OFF, FROZEN = Mode(), Mode(send_rate="shadow"), Mode(send_rate="off"), Mode(frozen=True)
+ACTING, FROZEN = Mode(), Mode(frozen=True)
+SHADOW = Mode(send_rate="shadow", nodes="shadow")
+OFF = Mode(send_rate="off", nodes="off")
 LIFETIME_S = 9.0
 
 
@@ -30,6 +37,7 @@ class Chain:
     def round(self, *, old: bool, mode: Mode = ACTING, passed_s: float = 1.0) -> tuple[Proposal, ...]:
         self.at_s += passed_s
         self.outcome = self.loop.tick(self.observation(old=old), mode)
+        self.loop.carried_out(self.outcome.proposals)
         return self.outcome.proposals
 
     def observation(self, *, old: bool) -> Observation:
@@ -48,8 +56,16 @@ class Chain:
 
 def new_loop() -> ControlLoop:
     policy = Gotin(GotinSettings(default_rate_per_s=2.0, k_protect=0.5, k_recover=2.0, iteration_s=1.0))
-    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
-    return ControlLoop(policy, event, window_s=3.0, advice_lifetime_s=LIFETIME_S)
+    return loop_of(policy, window_s=3.0)
+
+
+def loop_of(policy: SendRatePolicy, *, window_s: float, for_s: float = 0.0) -> ControlLoop:
+    event = Event(EventRule(when="head_age_s > 1", for_s=for_s))
+    return ControlLoop(
+        (FollowHealth(), SpreadSlices(), SendRate(policy, LIFETIME_S), NodeCount()),
+        {OVERLOAD: event},
+        window_s=window_s,
+    )
 
 
 def warm(chain: Chain) -> Chain:
@@ -57,26 +73,30 @@ def warm(chain: Chain) -> Chain:
     return chain
 
 
+def advice(proposal: Proposal) -> Advice:
+    action = proposal.action
+    assert isinstance(action, Advise)
+    return action.advice
+
+
 def intervals(proposals: list[Proposal] | tuple[Proposal, ...]) -> list[float]:
-    return [proposal.plan.actions[0].arguments["interval_s"] for proposal in proposals]
+    return [advice(proposal).interval_s for proposal in proposals]
+
+
+def sentence(proposal: Proposal) -> str:
+    return proposal.sentence
 
 
 def test_an_overload_is_one_decision_with_its_reason() -> None:
     chain = warm(Chain())
     (proposal,) = chain.round(old=True)
-    (action,) = proposal.plan.actions
-    everybody = {"interval_s": 4.0, "lifetime_s": 12.0, "classes": {}, "dead_bands": {}}
-    assert (action.kind, action.arguments) == ("advise", everybody)
-    assert action.reason.measurements["head_age_s"] == 3.0
-    assert action.reason.measurements["departure_per_s"] == pytest.approx(50)
-    assert "min(50 msg/s / 100, 2) * 0.5" in action.reason.rule
-    assert action.reason.rejected.startswith("leave devices at 2 msg/s")
-    assert (proposal.plan.event, proposal.acts, proposal.recorded, proposal.phase) == (
-        "overload",
-        True,
-        True,
-        "protect",
-    )
+    assert proposal.action == Advise(advice=Advice(interval_s=4.0, lifetime_s=12.0))
+    assert proposal.reason.measurements["head_age_s"] == 3.0
+    assert proposal.reason.measurements["departure_per_s"] == pytest.approx(50)
+    assert "min(50 msg/s / 100, 2) * 0.5" in proposal.reason.rule
+    assert proposal.reason.rejected.startswith("leave devices at 2 msg/s")
+    assert (proposal.acts, proposal.recorded) == (True, True)
+    assert (proposal.by, proposal.phase, proposal.events) == ("send-rate", "protect", ("overload",))
     assert proposal.sentence == (
         "100 devices are asked to send every 4 s because data is 3 s old and Spark takes 50 msg/s."
     )
@@ -114,7 +134,7 @@ def test_recovery_ends_with_one_withdrawal_and_then_silence() -> None:
     decisions = [proposal for proposal in found if proposal.recorded]
     assert intervals(decisions) == [2.0, 1.0, 0.0]
     assert [proposal.phase for proposal in decisions] == ["recover", "recover", "idle"]
-    assert decisions[-1].sentence.startswith("Devices return to their default because")
+    assert sentence(decisions[-1]).startswith("Devices return to their default because")
     renewals = found[found.index(decisions[-1]) + 1 :]
     assert intervals(renewals) == [0.0, 0.0]
     assert chain.rounds(30, old=False) == []
@@ -136,7 +156,7 @@ def test_off_withdraws_once_and_forgets() -> None:
     (withdrawal,) = chain.round(old=True, mode=OFF)
     assert intervals([withdrawal]) == [0.0]
     assert (withdrawal.acts, withdrawal.recorded) == (True, True)
-    assert withdrawal.sentence == "Devices return to their default because send-rate protection is off."
+    assert sentence(withdrawal) == "Devices return to their default because send-rate protection is off."
     assert not any(proposal.recorded for proposal in chain.rounds(20, old=True, mode=OFF))
 
 
@@ -179,30 +199,36 @@ def test_the_next_leader_continues_from_the_stored_state() -> None:
 
 def test_a_state_of_another_policy_begins_anew() -> None:
     chain = Chain()
-    chain.loop.resume(LoopState(policy={"phase": "dreaming"}))
-    assert warm(chain).loop.state.phase == "idle"
+    chain.loop.resume(LoopState(policies={"send-rate": PolicyMemory(state={"phase": "dreaming"})}))
+    assert warm(chain).loop.state.policies["send-rate"].finding.phase == "idle"
 
 
 def broker(name: str, *, healthy: bool = True) -> BrokerState:
     return BrokerState(name=name, address="127.0.0.1:1883", healthy=healthy)
 
 
+def healthy(proposal: Proposal) -> list[bool]:
+    action = proposal.action
+    assert isinstance(action, Route)
+    return [broker.healthy for broker in action.routes.brokers]
+
+
 def test_routes_follow_the_brokers_health() -> None:
     chain = Chain()
     chain.brokers = (broker("a"), broker("b"))
     (first,) = chain.round(old=False)
-    assert first.sentence == "New clients go to a, b because these brokers answer."
+    assert sentence(first) == "New clients go to a, b because these brokers answer."
     assert chain.rounds(3, old=False) == []
     chain.brokers = (broker("a"), broker("b", healthy=False))
     (ill,) = chain.round(old=False, mode=OFF)
-    assert ill.sentence == "New clients go to a because b is unhealthy."
-    assert [one["healthy"] for one in ill.plan.actions[0].arguments["brokers"]] == [True, False]
+    assert sentence(ill) == "New clients go to a because b is unhealthy."
+    assert healthy(ill) == [True, False]
     chain.brokers = (broker("a", healthy=False), broker("b", healthy=False))
     assert chain.round(old=False) == ()
     chain.brokers = (broker("a"), broker("b"))
     assert chain.round(old=False, mode=FROZEN) == ()
     (well,) = chain.round(old=False)
-    assert well.sentence == "New clients go to a, b because b is healthy."
+    assert sentence(well) == "New clients go to a, b because b is healthy."
 
 
 def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
@@ -212,19 +238,19 @@ def test_leases_run_from_the_decision_and_not_from_the_measurement() -> None:
     for second in range(1, 31):
         chain.at_s = float(second)
         outcome = chain.loop.tick(chain.observation(old=second > 4), ACTING, now_s=second + late_s)
+        chain.loop.carried_out(outcome.proposals)
         said += [(second, proposal.recorded) for proposal in outcome.proposals]
     assert said == [(5, True), *((second, False) for second in range(9, 31, 4))]
-    given = chain.loop.state.given
-    assert (given.decided_at_s, given.renewed_at_s) == (5 + late_s, 29 + late_s)
-    assert given.in_force(29 + late_s + 11.9) == 4.0
-    assert given.in_force(29 + late_s + 12.0) == 0.0
+    given = chain.loop.state.planner.in_force["send-rate"]
+    assert (given.decided_at_s, given.told_at_s) == (5 + late_s, 29 + late_s)
+    assert paces(given.kept_to(29 + late_s + 11.9))["*"].interval_s == 4.0
+    assert given.kept_to(29 + late_s + 12.0) == {}
 
 
 def test_an_overload_begins_when_it_was_measured_and_is_decided_now() -> None:
     """Two seconds of overload are two seconds between views, whenever these arrive."""
     watcher = Watcher()
-    event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"), for_s=2.0)
-    chain = Chain(ControlLoop(watcher, event, window_s=1.0, advice_lifetime_s=LIFETIME_S))
+    chain = Chain(loop_of(watcher, window_s=1.0, for_s=2.0))
     for second, now_s in ((1, 50.0), (2, 50.1), (3, 50.2), (4, 50.3), (5, 90.0)):
         chain.at_s = float(second)
         chain.loop.tick(chain.observation(old=second > 2), ACTING, now_s=now_s)
@@ -259,8 +285,7 @@ class Nodes:
 
     def __init__(self, wanted: int | None, *running: tuple[int, ...]) -> None:
         self.policy = Watcher(wanted)
-        event = Event(Expression("head_age_s > 1", PROPERTIES, "overload"))
-        self.loop = ControlLoop(self.policy, event, window_s=1.0, advice_lifetime_s=LIFETIME_S)
+        self.loop = loop_of(self.policy, window_s=1.0)
         self.running = running
         self.starting = 0
         self.at_s = 1_000.0
@@ -272,6 +297,7 @@ class Nodes:
         for _ in range(count):
             self.at_s += 1.0
             outcome = self.loop.tick(self._observation(), mode)
+            self.loop.carried_out(outcome.proposals)
             found += [(self.at_s, proposal) for proposal in outcome.proposals]
         self.sample = outcome.sample
         return found
@@ -293,7 +319,7 @@ class Nodes:
 
 
 def kinds(found: list[tuple[float, Proposal]]) -> list[str]:
-    return [proposal.plan.actions[0].kind for _, proposal in found]
+    return [kind_of(proposal.action) for _, proposal in found]
 
 
 def test_the_number_that_runs_already_is_not_asked_for() -> None:
@@ -312,7 +338,7 @@ def test_another_number_of_nodes_is_one_decision() -> None:
     nodes = Nodes(1, (0, 1, 2, 3))
     nodes.policy.nodes_wanted = 2
     ((_, proposal),) = nodes.rounds(1)
-    assert proposal.plan.actions[0].arguments == {"nodes_wanted": 2}
+    assert proposal.action == ScaleNodes(nodes_wanted=2)
     assert (proposal.acts, proposal.recorded) == (True, True)
     nodes.starting = 1
     assert nodes.rounds(60) == []
@@ -323,13 +349,13 @@ def test_a_node_that_works_gets_slices_and_one_that_shall_go_gives_them_back() -
     nodes = Nodes(2, (0, 1, 2, 3))
     nodes.running = ((0, 1, 2, 3), ())
     ((_, given),) = nodes.rounds(1)
-    assert given.plan.actions[0].arguments == {"takers": {"2": "node-2", "3": "node-2"}}
+    assert given.action == MoveSlices(takers={2: "node-2", 3: "node-2"})
     nodes.running = ((0, 1), (2, 3))
     assert nodes.rounds(60) == []
     nodes.policy.nodes_wanted = 1
     found = nodes.rounds(2)
     assert kinds(found) == ["scale", "move"]
-    assert found[1][1].plan.actions[0].arguments == {"takers": {"2": "node-1", "3": "node-1"}}
+    assert found[1][1].action == MoveSlices(takers={2: "node-1", 3: "node-1"})
 
 
 def test_nodes_that_were_asked_for_in_vain_are_asked_for_again() -> None:
@@ -358,7 +384,7 @@ def test_what_was_wanted_in_shadow_mode_is_carried_out_when_it_may_be() -> None:
     nodes.policy.nodes_wanted = 1
     nodes.rounds(5, SHADOW)
     found = nodes.rounds(30)
-    assert ("scale", True) in [(proposal.plan.actions[0].kind, proposal.acts) for _, proposal in found]
+    assert ("scale", True) in [(kind_of(proposal.action), proposal.acts) for _, proposal in found]
 
 
 @pytest.mark.parametrize("mode", [OFF, FROZEN])

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from tidegate.loop.monitors import PROPERTIES, Monitor
+from tidegate.loop.monitors import measured, names
+from tidegate.loop.window import Window
 from tidegate.model.observations import Observation
 
 
@@ -15,32 +16,36 @@ def observed(at_s: float, arrived: int, committed: int, committed_at_s: float = 
 
 
 def fed(*points: tuple[float, int, int]) -> dict[str, float]:
-    monitor = Monitor(3.0)
+    window = Window(3.0)
     for point in points:
-        monitor.add(observed(*point))
-    return monitor.properties(interval_s=1.5)
+        window.add(observed(*point))
+    return measured(observed(*points[-1]), window, interval_s=1.5)["chain"]
 
 
 def test_nothing_seen_is_nothing_claimed() -> None:
-    assert Monitor(3.0).properties(0.0) == dict.fromkeys(PROPERTIES, 0.0)
+    window = Window(3.0)
+    assert (window.arrival_per_s(), window.departure_per_s(), window.is_full) == (0.0, 0.0, False)
 
 
 def test_every_property_has_its_value() -> None:
     found = fed((0, 0, 0), (1, 200, 100), (2, 400, 200))
     expected = {"head_age_s": 0.5, "waiting": 200, "arrival_per_s": 200, "departure_per_s": 100, "devices": 3}
-    assert found == {**expected, "interval_s": 1.5, "held": 0, "nodes_working": 0}
+    expected["device_rate_per_s"] = 200 / 3
+    nodes = {"nodes_working": 0, "nodes_starting": 0, "nodes_at_limit": 0, "busy_share": 0}
+    assert found == {**expected, **nodes, "interval_s": 1.5, "held": 0}
+    assert set(names()) - set(found) == {"node_rate_per_s"}, "no node was seen at its limit"
 
 
 def rates(batch_s: float, period_s: float, *, said: bool) -> list[float]:
     """What is measured of 500 rows a second, a batch at a time, once a window is full."""
-    monitor, found = Monitor(3.0), []
+    window, found = Window(3.0), []
     for tick in range(round(30 / period_s)):
         at_s = tick * period_s
         batches = math.floor(at_s / batch_s + 1e-9)
         committed_at_s = batches * batch_s if said else 0.0
-        monitor.add(observed(at_s, 10**6, round(batches * batch_s * 500), committed_at_s))
+        window.add(observed(at_s, 10**6, round(batches * batch_s * 500), committed_at_s))
         if at_s > 6:
-            found.append(monitor.properties(0.0)["departure_per_s"])
+            found.append(window.departure_per_s())
     return found
 
 
@@ -77,10 +82,10 @@ def test_irregular_samples_are_weighed_by_time() -> None:
 
 
 def test_a_stall_shows_a_falling_rate_and_then_none() -> None:
-    monitor, found = Monitor(3.0), []
+    window, found = Window(3.0), []
     for tick in range(20):
-        monitor.add(observed(tick * 0.5, 10_000, min(tick, 8) * 250))
-        found.append(monitor.properties(0.0)["departure_per_s"])
+        window.add(observed(tick * 0.5, 10_000, min(tick, 8) * 250))
+        found.append(window.departure_per_s())
     assert found[8] == pytest.approx(500)
     assert found[9:15] == sorted(found[9:15], reverse=True)
     assert 0 < found[14] < 300
@@ -103,13 +108,13 @@ def test_a_stall_that_ends_is_no_slow_step() -> None:
 
 
 def test_a_sample_that_is_not_newer_changes_nothing() -> None:
-    monitor = Monitor(3.0)
-    assert monitor.add(observed(1, 0, 0))
-    assert monitor.add(observed(2, 100, 100))
-    before = monitor.properties(0.0)
-    assert not monitor.add(observed(2, 100, 100))
-    assert not monitor.add(observed(1.5, 500, 0))
-    assert monitor.properties(0.0) == before
+    window = Window(3.0)
+    assert window.add(observed(1, 0, 0))
+    assert window.add(observed(2, 100, 100))
+    before = (window.arrival_per_s(), window.departure_per_s())
+    assert not window.add(observed(2, 100, 100))
+    assert not window.add(observed(1.5, 500, 0))
+    assert (window.arrival_per_s(), window.departure_per_s()) == before
 
 
 @pytest.mark.parametrize(

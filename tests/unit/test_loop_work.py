@@ -2,9 +2,10 @@
 
 import math
 
+import msgspec
 import pytest
 
-from tidegate.loop.monitors import Monitor, WorkAtLimit
+from tidegate.loop.window import Window, WorkAtLimit
 from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
 
 WINDOW_S = 3.0
@@ -33,20 +34,24 @@ def observed(
     gateways: tuple[GatewayState, ...] = (),
     arrived: int = 0,
 ) -> Observation:
+    """Gateways that have not said when have just reported."""
+    reports = tuple(
+        one if one.measured_at_s else msgspec.structs.replace(one, measured_at_s=at_s or 0.1) for one in gateways
+    )
     return Observation(
-        at_s=at_s, arrived=arrived, committed=0, head_age_s=0.0, devices=1, nodes=nodes, gateways=gateways
+        at_s=at_s, arrived=arrived, committed=0, head_age_s=0.0, devices=1, nodes=nodes, gateways=reports
     )
 
 
 def fed(*observations: Observation) -> WorkAtLimit:
-    monitor = Monitor(WINDOW_S)
+    monitor = Window(WINDOW_S)
     for observation in observations:
         assert monitor.add(observation)
     return monitor.work()
 
 
 def test_nothing_seen_is_nothing_claimed() -> None:
-    assert Monitor(WINDOW_S).work() == WorkAtLimit(None, 0.0, {})
+    assert Window(WINDOW_S).work() == WorkAtLimit(None, 0.0, {})
 
 
 def test_a_single_look_is_no_rate() -> None:
@@ -195,7 +200,7 @@ def test_every_class_has_its_own_rate_over_all_gateways() -> None:
 
 def test_a_class_that_appears_counts_from_what_it_says_first() -> None:
     found = published((gateway("g"),), (gateway("g", alarm=500),), (gateway("g", alarm=520),))
-    assert found == pytest.approx({"alarm": 10})
+    assert found == pytest.approx({"alarm": 20})
 
 
 def test_a_class_that_is_gone_has_no_rate() -> None:
@@ -204,7 +209,7 @@ def test_a_class_that_is_gone_has_no_rate() -> None:
 
 def test_a_gateway_that_restarts_takes_nothing_away() -> None:
     looks = ((gateway("g", alarm=900),), (gateway("g", alarm=910),), (gateway("g", alarm=0),))
-    assert published(*looks, (gateway("g", alarm=10),)) == pytest.approx({"alarm": 20 / 3})
+    assert published(*looks, (gateway("g", alarm=10),)) == pytest.approx({"alarm": 10})
 
 
 def test_a_gateway_that_joins_counts_from_what_it_says_first() -> None:
@@ -226,7 +231,7 @@ def test_a_gateway_that_was_not_seen_for_a_moment_is_no_burst() -> None:
 
 def test_the_only_gateway_that_was_not_seen_for_a_moment_has_no_negative_rate() -> None:
     looks = ((gateway("g", alarm=0),), (gateway("g", alarm=100),), (gateway("g", alarm=200),))
-    monitor, found = Monitor(WINDOW_S), []
+    monitor, found = Window(WINDOW_S), []
     for second, gateways in enumerate((*looks, (), (gateway("g", alarm=400),), (gateway("g", alarm=500),))):
         monitor.add(observed(second, gateways=gateways))
         found += monitor.work().classes_per_s.values()
@@ -243,3 +248,14 @@ def test_a_node_that_has_gone_neither_works_nor_idles() -> None:
         observed(2.0, node("a", 20, 2), node("b", 90, 9)),
     )
     assert (found.node_rate_per_s, found.busy_share) == (10.0, pytest.approx(2 / 3))
+
+
+def test_a_gateway_that_falls_silent_keeps_its_rate_and_makes_no_burst_when_it_speaks_again() -> None:
+    monitor, found = Window(WINDOW_S), []
+    for second in range(30):
+        silent = 5 <= second < 15
+        said_s = 4 if silent else second
+        one = msgspec.structs.replace(gateway("g", alarm=20 * said_s), measured_at_s=said_s + 1.0)
+        monitor.add(observed(second, gateways=(one,)))
+        found.append(monitor.work().classes_per_s["alarm"])
+    assert found[1:] == [pytest.approx(20.0)] * 29

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.control.policy import ClassSeen, Seen, Verdict
 from tidegate.control.scaling.autoscaler import AUTOSCALERS
-from tidegate.loop import policies as registry
+from tidegate.loop.policies import registry
 from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
 

@@ -4,7 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from tidegate.loop.machine import LoopState
+from tidegate.loop.families import paces
+from tidegate.loop.state import LoopState
+from tidegate.model.intents import EVERYBODY
 from tidegate.model.observations import Observation
 from tidegate_bench import send_rate_scale
 from tidegate_bench.send_rate_scale import CAPACITY_SHARE, DEVICES, RATE_PER_S, SHARES, Flood, checks
@@ -53,20 +55,21 @@ def decided(devices: int) -> tuple[list[int], dict[str, float], LoopState]:
     for _ in range(ROUNDS):
         flood.round()
         counts.append(flood.decisions)
-    return counts, flood.loop.state.given.classes, flood.loop.state
+    given = paces(flood.loop.state.planner.in_force["send-rate"].values)
+    classes = {name: pace.interval_s or 0.0 for name, pace in given.items() if name != EVERYBODY}
+    return counts, classes, flood.loop.state
 
 
 def test_the_same_is_decided_at_every_size() -> None:
     (small, small_s, _), (large, large_s, _) = decided(10**4), decided(10**6)
     assert small == large
-    assert small[-1] > small[0] == 0
+    assert small[-1] > small[0] == 1, "the routes, to begin with"
     assert small_s == pytest.approx(large_s, rel=0.02)
 
 
 def test_every_decision_is_advice_and_the_important_wait_the_least() -> None:
     _, intervals_s, state = decided(10**5)
-    assert state.scaled.nodes_wanted is None
-    assert state.spread.over == ()
+    assert {name for name, standing in state.planner.in_force.items() if standing.values} == {"route", "send-rate"}
     assert set(intervals_s) == set(SHARES)
     assert intervals_s["alarm"] <= intervals_s["command"] <= intervals_s["telemetry"]
     assert intervals_s["telemetry"] > 1 / RATE_PER_S
@@ -92,7 +95,8 @@ def test_the_check_is_the_median_of_the_ratios(growths: list[float], value: floa
     for repetition, growth in enumerate(growths):
         rows += [row(devices, repetition, 100.0 * (repetition + 1)) for devices in DEVICES[:-1]]
         rows.append(row(DEVICES[-1], repetition, 100.0 * (repetition + 1) * growth))
-    (found,) = checks(rows)
+    found, share = checks(rows)
+    assert (share.name, share.holds) == ("tick_share", True)
     assert (found.name, found.value, found.holds) == ("tick_growth", value, holds)
 
 

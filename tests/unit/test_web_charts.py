@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.decisions import Action, Decision, Mode, Reason
+from tidegate.model.actions import Advise, ScaleNodes
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.intents import Reason
 from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
 from tidegate.web.components import plot
 from tidegate.web.components.lines import recent
@@ -23,9 +26,12 @@ def sample(at_s: float, age_s: float = 0.4, **fields: object) -> Sample:
 
 
 def decision(at_s: float, phase: str = "protect", *, acted: bool = True) -> Decision:
-    reason = Reason(measurements={"head_age_s": 2.0}, rule="rate = capacity / devices", rejected="leave them")
-    action = Action(kind="advise", arguments={"interval_s": 1.5, "lifetime_s": 10.0}, reason=reason)
-    return Decision(at_s=at_s, controller="c", phase=phase, sentence="Held, because.", acted=acted, action=action)
+    reason = Reason(
+        measurements={"head_age_s": 2.0}, rule="rate = capacity / devices", rejected="leave them", because="so"
+    )
+    action = Advise(advice=Advice(interval_s=1.5, lifetime_s=10.0))
+    named = {"controller": "c", "plan": "1", "round": "1", "by": "send-rate", "sentence": "Held, because."}
+    return Decision(at_s=at_s, phase=phase, acted=acted, action=action, reason=reason, **named)
 
 
 def series(options: plot.ChartOptions, name: str) -> plot.ChartOptions:
@@ -107,9 +113,7 @@ def test_where_older_decisions_were_left_out_no_beginning_is_claimed() -> None:
 
 def test_only_advice_turns_and_only_where_the_word_changes() -> None:
     end_s = RUN[-1].at_s
-    scaled = msgspec.structs.replace(
-        decision(end_s - 41, "idle"), action=Action(kind="scale", arguments={}, reason=decision(0.0).action.reason)
-    )
+    scaled = msgspec.structs.replace(decision(end_s - 41, "idle"), action=ScaleNodes(nodes_wanted=2))
     made = (decision(end_s - 50, "idle"), scaled, decision(end_s - 40, "drain"), decision(end_s - 30, "probe"))
     options = charts.overview(RUN, (*made, decision(end_s - 10, "hold", acted=False)), ())
     turns = series(options, "phase")["data"]

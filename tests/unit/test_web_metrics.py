@@ -93,6 +93,8 @@ def test_every_value_is_there_in_base_units() -> None:
     assert scraped(VIEW) == {
         ("tidegate_leader", ("c2",)): 0,
         ("tidegate_acting", ()): 1,
+        ("tidegate_plans_stuck", ()): 0,
+        ("tidegate_withheld", ()): 0,
         ("tidegate_alarms", ()): 1,
         ("tidegate_view_age_seconds", ()): 3,
         ("tidegate_data_age_seconds", ()): 1.25,
@@ -158,7 +160,8 @@ def test_every_value_is_there_in_base_units() -> None:
 
 def test_what_is_unknown_is_left_out() -> None:
     unmeasured = msgspec.structs.replace(VIEW, samples=(), chain=ChainStates(), alarms=(), completeness=None)
-    assert {name for name, _ in scraped(unmeasured)} == {"tidegate_leader", "tidegate_acting", "tidegate_alarms"}
+    always = {"tidegate_leader", "tidegate_acting", "tidegate_alarms", "tidegate_plans_stuck", "tidegate_withheld"}
+    assert {name for name, _ in scraped(unmeasured)} == always
     now = msgspec.structs.replace(NOW, capacity_per_s=None, demand_per_s=None, nodes_wanted=None)
     gone = scraped(VIEW).keys() - scraped(msgspec.structs.replace(VIEW, samples=(now,))).keys()
     assert gone == {

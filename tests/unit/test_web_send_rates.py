@@ -5,8 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.decisions import Action, Decision, Mode, Reason
+from tidegate.model.actions import Action, Advise, Route, ScaleNodes
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.intents import Reason
 from tidegate.model.observations import ClassState, GatewayState
+from tidegate.model.routes import Routes
 from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.components.plot import ChartOptions
 from tidegate.web.tabs.send_rates import charts, tables
@@ -23,10 +27,21 @@ def sample(at_s: float = 100.0, **fields: Any) -> Sample:
     return Sample(at_s=at_s, **(values | fields))
 
 
-def decision(at_s: float, interval_s: float, *, acted: bool, kind: str = "advise", **arguments: Any) -> Decision:
-    reason = Reason(measurements={}, rule="capacity / devices", rejected="leave them")
-    action = Action(kind=kind, arguments={"interval_s": interval_s, "lifetime_s": 10.0, **arguments}, reason=reason)
-    return Decision(at_s=at_s, controller="c", phase="protect", sentence="Because.", acted=acted, action=action)
+def decision(at_s: float, interval_s: float, *, acted: bool, **more: Any) -> Decision:
+    return decided(at_s, Advise(advice=Advice(interval_s=interval_s, lifetime_s=10.0, **more)), acted=acted)
+
+
+def decided(at_s: float, action: Action, *, acted: bool = True) -> Decision:
+    reason = Reason(measurements={}, rule="capacity / devices", rejected="leave them", because="so")
+    named = {
+        "controller": "c",
+        "plan": "1",
+        "round": "1",
+        "by": "send-rate",
+        "phase": "protect",
+        "sentence": "Because.",
+    }
+    return Decision(at_s=at_s, acted=acted, action=action, reason=reason, **named)
 
 
 def view(*samples: Sample, mode: Mode | None = None, decisions: tuple[Decision, ...] = (), **classes: int) -> View:
@@ -101,9 +116,8 @@ def test_the_state_is_said_in_sentences(shown: View, words: str) -> None:
 def test_in_shadow_mode_only_decisions_since_the_last_telling_count() -> None:
     assert [(at_s, asked.interval_s) for at_s, asked in untold(UNTOLD)] == [(90.0, 1.8), (95.0, 1.6)]
     assert untold((*UNTOLD, decision(99.0, 0.0, acted=True))) == []
-    scaled = decision(96.0, 9.0, acted=False, kind="scale")
-    unreadable = decision(97.0, -1.0, acted=False)
-    assert asked_of(view(sample(), mode=SHADOW, decisions=(*UNTOLD, scaled, unreadable))).interval_s == 1.6
+    scaled = decided(96.0, ScaleNodes(nodes_wanted=9), acted=False)
+    assert asked_of(view(sample(), mode=SHADOW, decisions=(*UNTOLD, scaled))).interval_s == 1.6
 
 
 def test_wider_dead_bands_come_from_the_advice_in_force() -> None:
@@ -256,8 +270,8 @@ def test_nodes_are_steps_on_an_axis_of_whole_numbers() -> None:
 def test_decisions_stand_under_what_they_change() -> None:
     made = (
         decision(90.0, 1.6, acted=True),
-        decision(91.0, 0.0, acted=True, kind="scale"),
-        decision(92.0, 0.0, acted=True, kind="route"),
+        decided(91.0, ScaleNodes(nodes_wanted=2)),
+        decided(92.0, Route(routes=Routes(brokers=()))),
     )
     options = charts.send_rates(view(sample(), decisions=made))
     marks = {entry["xAxisIndex"]: entry["data"] for entry in options["series"] if entry["name"] == "decision"}

@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
-from tidegate.model.decisions import Action, Decision, Mode, Reason
+from tidegate.model.actions import Advise
+from tidegate.model.advice import Advice
+from tidegate.model.decisions import Decision, Mode
+from tidegate.model.intents import Reason
 from tidegate.model.observations import BrokerState, ClassState, GatewayState, NodeState
 from tidegate.model.view import ChainStates, Sample, View
 from tidegate.web.components.decision_list import decision_html
@@ -85,9 +88,19 @@ def test_an_unknown_value_is_no_zero() -> None:
 
 
 def test_a_decision_shows_its_sentence_and_behind_it_the_whole_reason() -> None:
-    reason = Reason(measurements={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>")
-    action = Action(kind="advise", arguments={"interval_s": 1.6}, reason=reason)
-    made = Decision(at_s=1.0, controller="c1", phase="protect", sentence="Held & so.", acted=False, action=action)
+    reason = Reason(measurements={"head_age_s": 2.34}, rule="R / N", rejected="<b>wait</b>", because="so")
+    made = Decision(
+        at_s=1.0,
+        controller="c1",
+        plan="1",
+        round="1",
+        by="send-rate",
+        phase="protect",
+        sentence="Held & so.",
+        acted=False,
+        action=Advise(advice=Advice(interval_s=1.6, lifetime_s=10.0)),
+        reason=reason,
+    )
     page = decision_html(made)
     for part in (
         "held, not acted",

@@ -9,17 +9,20 @@ command or the dashboard) and ``job`` (somebody else's reader of the slices).
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 
 from tidegate.control.slicing.transfer import Assignment
-from tidegate.loop.machine import LoopState
+from tidegate.loop.rounds import Round
+from tidegate.loop.rules import AppliedRules
+from tidegate.loop.state import LoopState
 from tidegate.model.advice import Advice
-from tidegate.model.decisions import Decision, Mode
-from tidegate.model.errors import DamagedDocumentError
+from tidegate.model.decisions import Apply, Decision, Mode
+from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.gaps import Gaps
 from tidegate.model.ledger import CompletenessState, LedgerReport
+from tidegate.model.notices import Notice
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
 from tidegate.model.routes import Routes
@@ -27,8 +30,8 @@ from tidegate.model.scaling import Scale
 from tidegate.model.tables import TablesState
 
 T = TypeVar("T")
-# What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep.
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# What a decoder may raise over arbitrary bytes: no JSON, no UTF-8, too deep, values that contradict each other.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UserError)
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -131,17 +134,33 @@ MODE = Document(
     read_by=("controller",),
     remedy="'tidegate release' writes it again",
 )
+RULES = Document(
+    "rules",
+    AppliedRules,
+    "what the operator wants done when something happens",
+    written_by=("operator",),
+    read_by=("controller", "operator"),
+    remedy="controllers keep to the rules they have read last; 'tidegate rules apply' writes it again",
+)
+APPLY = Document(
+    "apply",
+    Apply,
+    "what the operator wants done once, whatever the mode says",
+    written_by=("operator",),
+    read_by=("controller",),
+    leased=True,
+)
 LEADER = Document(
     "leader",
     Holder,
     "which controller acts",
     written_by=("controller",),
-    read_by=("controller",),
+    read_by=("controller", "operator"),
     leased=True,
     remedy="nobody acts until it is gone: delete it, unless it runs out by itself within a few seconds",
 )
 LOOP_STATE = Document(
-    "policy.send_rate",
+    "loop",
     LoopState,
     "all that the loop has decided, for the next leader",
     written_by=("leader",),
@@ -252,6 +271,8 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     ROUTES,
     SCALE,
     MODE,
+    RULES,
+    APPLY,
     LEADER,
     LOOP_STATE,
     OFFSETS,
@@ -275,7 +296,28 @@ AUDIT = Journal(
     "every decision with its reason",
     written_by=("leader",),
     read_by=("controller", "operator"),
+    records_max=1_000_000,
+    bytes_max=64 * 1024**2,
+)
+ROUNDS = Journal(
+    "ROUNDS",
+    "rounds",
+    Round,
+    "all that the decisions of a round looked at",
+    written_by=("leader",),
+    read_by=("operator",),
+    records_max=1_000_000,
+    bytes_max=256 * 1024**2,
+)
+EVENTS: Journal[Notice] = Journal(
+    "EVENTS",
+    "events",
+    cast("type[Notice]", Notice),
+    "events that begin and end, plans on their way, and properties that change range",
+    written_by=("leader",),
+    read_by=("controller", "operator"),
     records_max=100_000,
+    bytes_max=32 * 1024**2,
 )
 LEDGER = Journal(
     "LEDGER",
@@ -288,7 +330,7 @@ LEDGER = Journal(
     bytes_max=256 * 1024**2,
     age_s_max=24 * 3600,
 )
-JOURNALS: tuple[Journal[Any], ...] = (AUDIT, LEDGER)
+JOURNALS: tuple[Journal[Any], ...] = (AUDIT, ROUNDS, EVENTS, LEDGER)
 
 
 def named(key: str) -> Document[Any] | None:

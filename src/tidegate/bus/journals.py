@@ -52,9 +52,10 @@ def config_of(journal: Journal[Any]) -> dict[str, Any]:
         "deny_delete": True,
         "deny_purge": True,
         "allow_direct": True,
+        "duplicate_window": _REPEATED_S * _NANOSECONDS,
     }
     if journal.age_s_max is not None:
-        config |= {"max_age": journal.age_s_max * _NANOSECONDS, "duplicate_window": _REPEATED_S * _NANOSECONDS}
+        config |= {"max_age": journal.age_s_max * _NANOSECONDS}
     if journal.bytes_max is not None:
         config |= {"max_bytes": journal.bytes_max, "compression": "s2"}
     return config

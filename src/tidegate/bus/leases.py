@@ -91,6 +91,7 @@ class LeaderLease:
         self._acting_s = ACTING_SHARE * lease_s
         self._clock = clock
         self._acts_until_s = 0.0
+        self.term = 0  # how often it was taken: others may have led in between
 
     @property
     def leader(self) -> str | None:
@@ -107,6 +108,7 @@ class LeaderLease:
             self._acts_until_s = 0.0
             if not self._lease.take():
                 return False
+            self.term += 1
         self._acts_until_s = asked_at_s + self._acting_s
         return True
 

@@ -26,13 +26,14 @@ REQUEST_TIMEOUT_S = 2.0
 RECONNECT_S = 0.5
 
 T = TypeVar("T")
-# Document, value (None: there is none any more), revision. Called in the event loop, once per change.
-Changed = Callable[[Document[Any], Any, int], None]
+# Document, value (None: there is none any more), revision, and when it was written, by the bus's clock (Unix time).
+# Called in the event loop, once per change.
+Changed = Callable[[Document[Any], Any, int, float], None]
 # A document that cannot be read, once per change.
 Damaged = Callable[[DamagedDocumentError], None]
 
 
-def _ignore_value(_document: Document[Any], _value: Any, _revision: int) -> None:
+def _ignore_value(_document: Document[Any], _value: Any, _revision: int, _written_s: float) -> None:
     """For a program that only speaks on the bus."""
 
 
@@ -166,7 +167,7 @@ class Watcher:
         except DamagedDocumentError as error:
             self._damaged(error)
         else:
-            self._changed(document, value, revision)
+            self._changed(document, value, revision, 0.0 if entry is None else entry.written_s)
 
 
 async def _ignore_error(_: Exception) -> None:

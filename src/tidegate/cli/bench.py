@@ -23,6 +23,7 @@ CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 # name -> "module:function"; the function is run(progress, out, *, options) -> Report. Modules load only when they are
 # asked for.
 BENCHMARKS: dict[str, str] = {
+    "audit": "tidegate_bench.audit.run:run",
     "chain": "tidegate_bench.chain.run:run",
     "crashes": "tidegate_bench.crashes.run:run",
     "endurance": "tidegate_bench.endurance.run:run",

@@ -1,7 +1,6 @@
-"""``tidegate explain``: why the controller did what it did; ``freeze`` and ``release``: whether it may."""
+"""``tidegate explain``: why the controller did what it did."""
 
 import time
-from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -9,84 +8,113 @@ import typer
 
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import MODE
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
-from tidegate.controller.acting import write_mode
-from tidegate.model.decisions import Decision, Mode
-from tidegate.model.errors import DamagedDocumentError
+from tidegate.controller.replaying import replayed
+from tidegate.loop.rounds import Replay
+from tidegate.model.decisions import Decision
+from tidegate.model.errors import UserError
+from tidegate.report.progress import Progress
 from tidegate.report.tables import show
 
 
 def explain(
+    number: Annotated[int | None, typer.Argument(metavar="[N]", min=1, help="The number of one decision.")] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Make the decision again, and compare.")] = False,
     state: State = STATE,
     last: Annotated[int, typer.Option(min=1, max=1000, help="How many decisions.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Print the last decisions in full: what was seen, which rule applied, and what was not done instead.
+    """Print decisions in full: what was seen, which rule applied, and what was not done instead.
+
+    With --replay a decision is made again, by the same code, from what the audit has of its round.
+    Exit status 1: it does not come out the same.
 
     \b
     Examples:
       tidegate explain
       tidegate explain --last 3 --json
+      tidegate explain 17 --replay
     """
+    if replay and number is None:
+        raise UserError("Which decision shall be made again? Name its number: 'tidegate explain 17 --replay'.")
     with Bus(load_installation(state).control_urls) as bus:
-        decisions = AuditLog(bus).last(last)
+        audit = AuditLog(bus)
+        if number is not None:
+            decision = _found(audit, number)
+            again = _again(audit, decision) if replay else None
+            decisions: tuple[Decision, ...] = (decision,)
+        else:
+            decisions, again = audit.last(last), None
+        since_s = audit.since_s()
     if as_json:
-        typer.echo(msgspec.json.encode({"decisions": decisions}))
-        return
+        typer.echo(msgspec.json.encode({"complete_since_s": since_s, "decisions": decisions, "replay": again}))
+    else:
+        _print(decisions, since_s)
+        if again is not None:
+            typer.echo(_compared(again))
+    if again is not None and not again.equal:
+        raise typer.Exit(1)
+
+
+def _found(audit: AuditLog, number: int) -> Decision:
+    with Progress("explain") as progress:
+        progress.update(f"looking for decision {number}, from the newest on")
+        decision = audit.find(str(number))
+    if decision is None:
+        raise UserError(f"Decision {number} is not in the audit: 'tidegate explain' shows the newest ones.")
+    return decision
+
+
+def _again(audit: AuditLog, decision: Decision) -> Replay:
+    played = audit.round(decision.round)
+    if played is None:
+        raise UserError(
+            f"What decision {decision.plan} looked at is not kept any more: rounds are kept for less long than "
+            "decisions."
+        )
+    try:
+        return replayed(decision, played)
+    except (msgspec.ValidationError, UserError) as error:
+        raise UserError(
+            f"Decision {decision.plan} was made by another version, whose settings this one does not know ({error}): "
+            "replay it with that version."
+        ) from None
+
+
+def _print(decisions: tuple[Decision, ...], since_s: float | None) -> None:
     if not decisions:
         typer.echo("Nothing has been decided yet.")
     for decision in decisions:
         typer.echo(_told(decision))
+    if since_s is not None:
+        typer.echo(f"The audit is complete since {_clock(since_s)}.")
 
 
-def freeze(state: State = STATE) -> None:
-    """Stop all acting at once: advice in force is left to lapse, nothing new is done until 'tidegate release'.
-
-    \b
-    Example:
-      tidegate freeze
-    """
-    _change_mode(state, lambda mode: msgspec.structs.replace(mode, frozen=True))
-    typer.echo("Frozen: nothing acts until 'tidegate release'.")
+def _compared(again: Replay) -> str:
+    if again.equal:
+        return "Made again from the audit, it comes out the same."
+    other = "" if again.again is None else f" It would be: {again.again.sentence}"
+    return f"Made again from the audit, it comes out otherwise, in {', '.join(again.differs)}.{other}"
 
 
-def release(state: State = STATE) -> None:
-    """Let the controller act again after 'tidegate freeze'.
-
-    \b
-    Example:
-      tidegate release
-    """
-    mode = _change_mode(state, lambda mode: msgspec.structs.replace(mode, frozen=False))
-    typer.echo(f"Released: send-rate protection is {mode.send_rate}.")
-
-
-def _change_mode(state: State, change: Callable[[Mode], Mode]) -> Mode:
-    with Bus(load_installation(state).control_urls) as bus:
-        try:
-            mode = bus.get(MODE) or Mode()
-        except DamagedDocumentError:
-            mode = Mode()  # it is written anew
-        mode = change(mode)
-        write_mode(bus, mode)
-    return mode
+def _clock(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
 
 
 def _told(decision: Decision) -> str:
     """The sentence first, then what it rests on."""
-    reason = decision.action.reason
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(decision.at_s))
+    reason = decision.reason
     measurements = ", ".join(f"{name} {show(value)}" for name, value in reason.measurements.items())
     carried_out = "" if decision.acted else " (not carried out)"
     return "\n".join(
         (
-            f"{when}  {decision.sentence}{carried_out}",
+            f"{decision.plan}  {_clock(decision.at_s)}  {decision.sentence}{carried_out}",
             f"  seen       {measurements}",
             f"  rule       {reason.rule}",
             f"  not taken  {reason.rejected}",
-            f"  by         {decision.controller}, phase {decision.phase}",
+            f"  expected   {decision.expects.words if decision.expects is not None else '-'}",
+            f"  by         {decision.controller}, for {decision.by}",
             "",
         )
     )

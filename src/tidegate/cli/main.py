@@ -23,10 +23,13 @@ from tidegate.cli import (
     jobs,
     ledger,
     maintainer,
+    mode,
     node,
     operate,
+    plan,
     recover,
     reproduce,
+    rules,
     simulate,
     table,
     up,
@@ -59,9 +62,13 @@ app.command(name="move")(operate.move)
 app.command(name="recover")(recover.recover)
 app.command(name="jobs")(jobs.jobs)
 app.command(name="explain")(explain.explain)
-app.command(name="freeze")(explain.freeze)
-app.command(name="release")(explain.release)
+app.command(name="plan")(plan.plan)
+app.command(name="apply")(plan.apply)
+app.command(name="mode")(mode.mode)
+app.command(name="freeze")(mode.freeze)
+app.command(name="release")(mode.release)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(rules.app, name="rules")
 app.add_typer(table.app, name="table")
 
 # The root of all mistakes in arguments, whichever copy of click typer is built on.

@@ -90,7 +90,12 @@ def _print_brokers(installation: Installation, *, as_json: bool) -> None:
     console.print("The brokers keep no log, so what waits in them cannot be seen.")
     table = Table("broker", "address", "health", "connections", box=None)
     for one in states:
-        table.add_row(one.name, one.address, "healthy" if one.healthy else str(one.problem), f"{one.connections:,}")
+        table.add_row(
+            one.name,
+            one.address,
+            "healthy" if one.healthy else str(one.problem),
+            "unknown" if one.connections is None else f"{one.connections:,}",
+        )
     console.print(table)
 
 

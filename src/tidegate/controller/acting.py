@@ -6,22 +6,39 @@ so what is carried out is carried out in order, and the lease is looked at right
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import LOOP_STATE, MODE
+from tidegate.bus.documents import APPLY, LOOP_STATE, MODE, RULES
 from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
-from tidegate.loop.machine import LoopState
-from tidegate.loop.planner import Proposal
-from tidegate.model.decisions import SEND_RATE_MODES, Decision, Mode
-from tidegate.model.errors import DamagedDocumentError, TidegateError, UserError
-from tidegate.model.view import DECISIONS_SHOWN
+from tidegate.loop.families import family_of
+from tidegate.loop.rounds import Round
+from tidegate.loop.rules import AppliedRules
+from tidegate.loop.state import LoopState
+from tidegate.model.decisions import MODES, POLICIES, Decision, Mode, Proposal
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
+from tidegate.model.notices import Notice
+from tidegate.model.view import DECISIONS_SHOWN, NOTICES_SHOWN
+
+PENDING_S_MAX = 30.0  # a new leader is there within seconds
+RECENT = 50
 
 
 class NotLeadingError(TidegateError):
     """The lease may have run out: nothing more may be carried out."""
+
+
+class Carried(NamedTuple):
+    """What was written down, what came of each plan, and what stopped it before its end."""
+
+    written: list[Decision]
+    results: dict[str, str | None]
+    error: TidegateError | None
 
 
 class Acting:
@@ -33,6 +50,7 @@ class Acting:
         self._name = name
         self._executors = Executors(self._bus)
         self._stored: LoopState | None = None
+        self._revision = 0  # of the loop's state
         self._decisions: tuple[Decision, ...] = ()
         self._decisions_upto = 0
         self.audit = AuditLog(self._bus)
@@ -47,13 +65,32 @@ class Acting:
     def mode(self) -> Mode:
         return self._bus.get(MODE) or Mode()
 
-    def write_mode(self, mode: Mode) -> None:
-        write_mode(self._bus, mode)
+    def change_mode(self, change: Callable[[Mode], Mode]) -> Mode:
+        return change_mode(self._bus, change)
+
+    def lifted(self, mode: Mode) -> Mode:
+        """The mode for this round: the operator may want what is wanted now carried out once. His word is taken off the
+        bus before it is obeyed: nobody obeys it twice."""
+        entry = self._bus.entry(APPLY)
+        if entry is None:
+            return mode
+        self._check_lease()
+        self._bus.delete(APPLY, revision=entry.revision)
+        with contextlib.suppress(DamagedDocumentError):
+            return APPLY.decode(entry.value).mode(mode)
+        return mode
+
+    def rules(self) -> AppliedRules | None:
+        """What the operator wants done when something happens; None where he has never said anything."""
+        return self._bus.get(RULES)
 
     def state(self) -> LoopState:
         """What the leader, or the last one, knew; the beginning where that cannot be read."""
-        with contextlib.suppress(DamagedDocumentError):
-            return self._bus.get(LOOP_STATE) or LoopState()
+        entry = self._bus.entry(LOOP_STATE)
+        self._revision, self._stored = 0 if entry is None else entry.revision, None
+        if entry is not None:
+            with contextlib.suppress(DamagedDocumentError):
+                return LOOP_STATE.decode(entry.value)
         return LoopState()
 
     def decisions(self) -> tuple[Decision, ...]:
@@ -64,40 +101,112 @@ class Acting:
             self._decisions_upto = upto
         return self._decisions
 
+    def notices(self) -> tuple[Notice, ...]:
+        return self.audit.last_notices(NOTICES_SHOWN)
+
     # -- acting
 
-    def carry_out(self, proposals: Sequence[Proposal], state: LoopState) -> list[Decision]:
-        """Execute, write down, and keep the state for the next leader; the decisions that were written down."""
-        written = []
-        for proposal in proposals:
-            for action in proposal.plan.actions:
-                if proposal.acts:
-                    self._check_lease()
-                    self._executors.carry_out(action)
-                if proposal.recorded:
-                    decision = Decision(
-                        at_s=time.time(),
-                        controller=self._name,
-                        phase=proposal.phase,
-                        sentence=proposal.sentence,
-                        acted=proposal.acts,
-                        action=action,
-                    )
-                    self._check_lease()
-                    self.audit.append(decision)
-                    written.append(decision)
-        if state != self._stored:
+    def keep(self, state: LoopState) -> None:
+        """Write the loop's state down for the next leader, where it changed. Where somebody else has written it since,
+        he leads, whatever this one's clock says of its lease."""
+        timeless = msgspec.structs.replace(state, at_s=0.0)
+        if timeless != self._stored:
             self._check_lease()
-            self._bus.put(LOOP_STATE, state)
-            self._stored = state
-        return written
+            revision = self._bus.put(LOOP_STATE, state, revision=self._revision)
+            if revision is None:
+                raise NotLeadingError(f"{self._name} does not lead any more: another controller has acted.")
+            self._revision, self._stored = revision, timeless
+
+    def keep_round(self, name: str, played: Round) -> None:
+        """Write down what the decisions of a round looked at, before anything is done."""
+        self._check_lease()
+        self.audit.append_round(name, played, once=f"{name}@{played.knowledge.at_s}")
+
+    def tell(self, notices: Sequence[Notice]) -> None:
+        """Everybody hears what is new; who hears it twice hears it once."""
+        for notice in notices:
+            self._check_lease()
+            self.audit.append_notice(notice)
+
+    def carry_out(self, proposals: Sequence[Proposal], refused: Mapping[str, str]) -> Carried:
+        """Execute and write down, one after the other, until the bus or the lease is lost. Those that are ``refused``,
+        by their plan, are only written down, with the reason."""
+        carried = Carried([], {}, None)
+        for proposal in proposals:
+            try:
+                trouble = refused[proposal.plan] if proposal.plan in refused else self._execute(proposal)
+                # Whoever died meanwhile may have done it, written it down and said nothing any more.
+                known = proposal.plan in refused and any(one.plan == proposal.plan for one in self.audit.last(RECENT))
+                if proposal.recorded and not known:
+                    carried.written.append(self._write_down(proposal, trouble))
+            except (NotLeadingError, BrokerUnavailableError) as error:
+                return carried._replace(error=error)
+            carried.results[proposal.plan] = trouble
+        return carried
+
+    def _execute(self, proposal: Proposal) -> str | None:
+        """Why it could not be carried out; None where it was, or where nobody shall be told."""
+        if proposal.acts:
+            self._check_lease()
+            try:
+                self._executors.carry_out(proposal.action)
+            except BrokerUnavailableError:
+                raise
+            except TidegateError as error:
+                return str(error)
+        return None
+
+    def _write_down(self, proposal: Proposal, trouble: str | None) -> Decision:
+        decision = Decision(
+            at_s=time.time(),
+            controller=self._name,
+            plan=proposal.plan,
+            round=proposal.round,
+            by=proposal.by,
+            phase=proposal.phase,
+            sentence=proposal.sentence,
+            acted=proposal.acts and trouble is None,
+            trouble=trouble or "",
+            action=proposal.action,
+            reason=proposal.reason,
+            expects=proposal.expects,
+        )
+        self._check_lease()
+        # Whoever takes over may write it down again: the log keeps one.
+        self.audit.append(decision, once=f"{proposal.plan}@{proposal.at_s}")
+        return decision
 
     def _check_lease(self) -> None:
         if not self.lease.may_act:
             raise NotLeadingError(f"{self._name} does not lead at the moment: another controller acts.")
 
 
-def write_mode(bus: Bus, mode: Mode) -> None:
-    if mode.send_rate not in SEND_RATE_MODES:
-        raise UserError(f"There is no mode {mode.send_rate!r}: choose one of {', '.join(SEND_RATE_MODES)}.")
-    bus.put(MODE, mode)
+def refusals(proposals: Iterable[Proposal], mode: Mode, now_s: float) -> dict[str, str]:
+    """What was decided and must not be carried out any more, by its plan: the operator has said otherwise since, or it
+    has waited so long that nobody knows whether it is still right."""
+    found = {}
+    for proposal in proposals:
+        allowed = "frozen" if mode.frozen else mode.of(family_of(proposal.action))
+        if proposal.acts and allowed in ("frozen", "shadow", "off"):
+            found[proposal.plan] = f"it was decided before the operator's mode became {allowed}."
+        elif proposal.acts and now_s - proposal.at_s > PENDING_S_MAX:
+            found[proposal.plan] = f"it was decided {now_s - proposal.at_s:,.0f} s ago: too long to be sure of it."
+    return found
+
+
+def change_mode(bus: Bus, change: Callable[[Mode], Mode]) -> Mode:
+    """Only what is changed: somebody else may change another part at the same moment, and freezing must not be lost."""
+
+    def checked(before: Mode | None) -> Mode:
+        mode = change(before or Mode())
+        for said in (getattr(mode, name) for name in POLICIES):
+            if said not in MODES:
+                raise UserError(f"There is no mode {said!r}: choose one of {', '.join(MODES)}.")
+        return mode
+
+    try:
+        return bus.change(MODE, checked) or Mode()
+    except DamagedDocumentError:
+        mode = checked(None)
+        bus.put(MODE, mode)  # it is written anew
+        return mode

@@ -1,15 +1,9 @@
 """Carrying out actions: each kind has one executor, and each executor writes one document that others follow."""
 
-from typing import Any
-
-import msgspec
-
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import ADVICE, ROUTES, SCALE
-from tidegate.model.advice import Advice
-from tidegate.model.decisions import Action
-from tidegate.model.routes import Routes
+from tidegate.model.actions import Action, Advise, MoveSlices, Reconfigure, Route, ScaleNodes
 from tidegate.model.scaling import Scale
 
 
@@ -19,22 +13,18 @@ class Executors:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._assignments = Assignments(bus)
-        self._by_kind = {"advise": self._advise, "route": self._route, "scale": self._scale, "move": self._move}
 
     def carry_out(self, action: Action) -> None:
-        self._by_kind[action.kind](action.arguments)
-
-    def _advise(self, arguments: dict[str, Any]) -> None:
-        """Advice runs out on the bus as well: a gateway that starts later must not find a dead leader's."""
-        advice = msgspec.convert(arguments, Advice)
-        self._bus.put(ADVICE, advice, lease_s=advice.lifetime_s)
-
-    def _route(self, arguments: dict[str, Any]) -> None:
-        self._bus.put(ROUTES, msgspec.convert(arguments, Routes))
-
-    def _scale(self, arguments: dict[str, Any]) -> None:
-        self._bus.put(SCALE, msgspec.convert(arguments, Scale))
-
-    def _move(self, arguments: dict[str, Any]) -> None:
-        """A refusal is no error: a node that went meanwhile, or a slice that has arrived, is seen in the next round."""
-        self._assignments.move_all(msgspec.convert(arguments["takers"], dict[int, str], strict=False))
+        match action:
+            case Advise(advice=advice):
+                # Advice runs out on the bus as well: a gateway that starts later must not find a dead leader's.
+                self._bus.put(ADVICE, advice, lease_s=advice.lasts_s)
+            case Route(routes=routes):
+                self._bus.put(ROUTES, routes)
+            case ScaleNodes(nodes_wanted=wanted):
+                self._bus.put(SCALE, Scale(nodes_wanted=wanted))
+            case MoveSlices(takers=takers):
+                # A refusal is no error: a node that went meanwhile, or a slice that has arrived, is seen next round.
+                self._assignments.move_all(takers)
+            case Reconfigure():
+                pass  # whoever leads follows what is in force

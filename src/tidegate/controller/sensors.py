@@ -30,6 +30,7 @@ from tidegate.bus.documents import (
 from tidegate.control.slicing.presence import remembered, without_stopped
 from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
+from tidegate.controller.clock import LoopClock
 from tidegate.controller.forgetting import EVERY_S, forget_gone
 from tidegate.controller.slice_states import slice_states
 from tidegate.model.backlog import Backlog
@@ -56,7 +57,10 @@ UNREPORTED_S_MAX = 60
 class Sensors:
     """Belongs to one thread, like its connections."""
 
-    def __init__(self, installation: Installation, *, name: str, timeout_s: float = 2.0) -> None:
+    def __init__(
+        self, installation: Installation, *, name: str, timeout_s: float = 2.0, clock: LoopClock | None = None
+    ) -> None:
+        self._clock = clock or LoopClock()
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
@@ -91,7 +95,7 @@ class Sensors:
         if backlog is not None:
             counted = self._counted(backlog, nodes)
         elif log is None and gateways is not None:
-            counted = _handed_over(gateways)
+            counted = _handed_over(gateways, self._clock.now_s())
         gateways = last.gateways if gateways is None else gateways
         self._alarms += self._tried(self._read_gaps, "Whether the log has gaps") or ()
         routes = self._tried(self._read_routes, "Which brokers the gateways use")
@@ -237,12 +241,15 @@ class Sensors:
         if stored >= self._last.committed:
             arrived = max(arrived, self._last.arrived)
         return Observation(
-            at_s=backlog.measured_at_s,
+            at_s=self._clock.now_s(),
             arrived=arrived,
             committed=committed,
             head_age_s=backlog.head_age_s,
             devices=self._last.devices,
-            committed_at_s=max((node.committed_at_s for node in nodes if node.alive), default=0.0),
+            committed_at_s=max(
+                (self._clock.from_unix(node.committed_at_s) for node in nodes if node.alive and node.committed_at_s),
+                default=0.0,
+            ),
         )
 
     def _read_routes(self) -> Routes:
@@ -277,10 +284,10 @@ class Sensors:
         return gateways
 
 
-def _handed_over(gateways: tuple[GatewayState, ...]) -> Observation:
+def _handed_over(gateways: tuple[GatewayState, ...], now_s: float) -> Observation:
     """Of brokers without a log: what gateways handed over is done, as far as anybody can see."""
     messages = sum(gateway.acknowledged for gateway in gateways)
-    return Observation(at_s=time.time(), arrived=messages, committed=messages, head_age_s=0.0, devices=0)
+    return Observation(at_s=now_s, arrived=messages, committed=messages, head_age_s=0.0, devices=0)
 
 
 def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> NodeState:

@@ -11,20 +11,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import msgspec
+
 from tidegate.brokers.opening import open_brokers
-from tidegate.controller.acting import Acting, NotLeadingError
+from tidegate.controller.acting import Acting, NotLeadingError, refusals
+from tidegate.controller.clock import LoopClock
+from tidegate.controller.replaying import BuiltFrom
+from tidegate.controller.ruling import Ruling
 from tidegate.controller.sensors import Sensors
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.machine import Outcome
+from tidegate.loop.rounds import Round
+from tidegate.loop.rules import RuleSet
+from tidegate.loop.state import LoopState
 from tidegate.model.classes import DeviceClass
 from tidegate.model.decisions import Decision, Mode
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TooLargeError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, Observation
 from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
 
 SHOWN_S = 600.0
 PAGES_EVERY_S = 1.0
+WITHHELD_SHOWN = 20
 LEASE_LOOKS = 8  # per lease: how often it is renewed, or looked at by who waits for it
 
 Answer = TypeVar("Answer")
@@ -44,18 +53,22 @@ class Controller:
     ) -> None:
         self._installation, self._settings, self._title, self._say = installation, settings, title, say
         self._loop = settings.control_loop(classes)
+        self._ruling = Ruling(self._loop, settings, classes, say)
+        self._built_from = msgspec.to_builtins(BuiltFrom(controller=settings, classes=tuple(classes)))
         self._acting = Acting(installation.control_urls, settings.name, settings.lease_s)
         self._broker_port = open_brokers(installation, name=f"{settings.name}-pages")
-        self._sensors = Sensors(installation, name=settings.name)
+        self._clock = LoopClock()
+        self._sensors = Sensors(installation, name=settings.name, clock=self._clock)
         self._bus_thread = ThreadPoolExecutor(1, "bus")
         self._sensor_thread = ThreadPoolExecutor(1, "sensors")
         self._page_thread = ThreadPoolExecutor(1, "pages")
-        self._leads = False
+        self._term: int | None = None  # of the lease, while it leads
         self._mode = Mode()
         self._brokers: tuple[BrokerState, ...] = ()
         self._observation: Observation | None = None
         self._samples: deque[Sample] = deque(maxlen=round(SHOWN_S / settings.period_s))
         self._decisions: tuple[Decision, ...] = ()
+        self._withheld: tuple[str, ...] = ()
         self._problem: str | None = None
 
     # -- for people
@@ -75,14 +88,20 @@ class Controller:
             )
             if seen
             else ChainStates(),
-            alarms=(*alarms, self._problem) if self._problem else alarms,
+            alarms=(*alarms, *self._ruling.alarms(self._loop.state), *((self._problem,) if self._problem else ())),
             completeness=seen.completeness if seen else None,
+            rules=self._ruling.view(self._loop.state),
+            withheld=self._withheld,
         )
 
     async def set_mode(self, mode: Mode) -> None:
         """What the operator allows, for every controller of the installation."""
-        await self._on_bus(lambda: self._acting.write_mode(mode))
-        self._mode = mode
+        shown = self._mode
+        changed = {name: getattr(mode, name) for name in mode.__struct_fields__}
+        changed = {name: value for name, value in changed.items() if value != getattr(shown, name)}
+        self._mode = await self._on_bus(
+            lambda: self._acting.change_mode(lambda before: msgspec.structs.replace(before, **changed))
+        )
 
     # -- running
 
@@ -118,40 +137,84 @@ class Controller:
             return  # nothing has been measured since the start; the alarms say why
         try:
             self._mode = await self._on_bus(self._acting.mode)
+            await self._read_rules()
             if self._acting.lease.may_act:
                 await self._lead(self._observation)
             else:
                 await self._follow(self._observation)
             self._problem = None
         except NotLeadingError:
-            return
+            self._term = None  # what others did meanwhile has to be read
         except (BrokerUnavailableError, DamagedDocumentError) as error:
             self._problem = str(error)
             self._show(self._loop.watch(self._observation))
 
     async def _lead(self, observation: Observation) -> None:
-        if not self._leads:
-            self._loop.resume(await self._on_bus(self._acting.state))
+        term = self._acting.lease.term
+        if term != self._term:
+            if await self._take_up():
+                return  # what was measured is of another time
             self._decisions = await self._on_bus(self._acting.decisions)
-            self._leads = True
+            self._ruling.notices = await self._on_bus(self._acting.notices)
+            self._term = term
             self._say(f"Controller {self._settings.name} leads.")
+        await self._carry_out(self._mode)  # what the last round, or the last leader, could not
         before = self._loop.state
-        outcome = self._loop.tick(observation, self._mode)
-        try:
-            await self._carry_out(outcome)
-        except BaseException:
-            # What was not carried out was not decided: the next round proposes it again.
-            self._loop.resume(before)
-            raise
+        mode = await self._on_bus(lambda: self._acting.lifted(self._mode)) if self._loop.is_ready else self._mode
+        outcome = self._loop.tick(observation, mode)
+        self._withheld = tuple(one.sentence for one in outcome.withheld)[:WITHHELD_SHOWN]
+        await self._keep_round(before, outcome, mode)
+        await self._carry_out(mode)
+        await self._tell()
         self._show(outcome.sample)
-
-    async def _carry_out(self, outcome: Outcome) -> None:
-        state = self._loop.state
-        written = await self._on_bus(lambda: self._acting.carry_out(outcome.proposals, state))
-        self._decisions = (*self._decisions, *written)[-DECISIONS_SHOWN:]
-        for decision in written:
-            self._say(decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)")
         await self._on_sensors(self._keep_bus_tidy)
+
+    async def _carry_out(self, mode: Mode) -> None:
+        """What is decided is written down before it is done: whoever takes over knows it, and decides nothing twice."""
+        pending = self._loop.state.pending
+        if pending:
+            refused = refusals(pending, mode, self._clock.now_s())
+            await self._keep()
+            carried = await self._on_bus(lambda: self._acting.carry_out(pending, refused))
+            self._loop.told(carried.results)
+            self._decisions = (*self._decisions, *carried.written)[-DECISIONS_SHOWN:]
+            for decision in carried.written:
+                self._say(_told(decision))
+            if carried.error is not None:
+                raise carried.error
+        await self._keep()
+
+    async def _tell(self) -> None:
+        """What is new is part of the state until everybody could hear it: whoever takes over tells it."""
+        notices = self._loop.state.notices
+        if notices:
+            await self._on_bus(lambda: self._acting.tell(notices))
+            self._ruling.noticed(notices)
+            self._loop.noticed()
+            await self._keep()
+
+    async def _keep_round(self, before: LoopState, outcome: Outcome, mode: Mode) -> None:
+        made = next((one for one in outcome.proposals if one.recorded), None)
+        if made is None or outcome.knowledge is None:
+            return
+        followed = self._ruling.followed
+        played = Round(
+            at_s=time.time(),
+            knowledge=outcome.knowledge,
+            state=msgspec.structs.replace(before, notices=()),
+            mode=mode,
+            settings=self._built_from,
+            rules=RuleSet() if followed is None else followed.rules,
+            rules_at_s=0.0 if followed is None else followed.applied_at_s,
+        )
+        try:
+            await self._on_bus(lambda: self._acting.keep_round(made.round, played))
+        except TooLargeError as error:
+            self._problem = f"Decision {made.plan} cannot be replayed: {error}"
+
+    async def _keep(self) -> None:
+        state = self._loop.state
+        await self._on_bus(lambda: self._acting.keep(state))
 
     def _keep_bus_tidy(self) -> None:
         self._sensors.store_offsets()
@@ -159,12 +222,30 @@ class Controller:
             self._say(f"Node {name} has been gone for a day: what it said of itself is forgotten.")
 
     async def _follow(self, observation: Observation) -> None:
-        if self._leads:
-            self._leads = False
+        if self._term is not None:
+            self._term = None
             self._say(f"Controller {self._settings.name} follows.")
-        self._loop.resume(await self._on_bus(self._acting.state))
+        moved = await self._take_up()
         self._decisions = await self._on_bus(self._acting.decisions)
-        self._show(self._loop.watch(observation))
+        if not moved:
+            self._show(self._loop.watch(observation))
+
+    async def _take_up(self) -> bool:
+        """What the leader, or the last one, knew; and its time, where that was later than this one's: whether it
+        was."""
+        state = await self._on_bus(self._acting.state)
+        self._loop.resume(state)
+        moved = self._clock.not_before(state.at_s)
+        if moved:
+            self._loop.measure_anew()
+        return moved
+
+    async def _read_rules(self) -> None:
+        """Rules that cannot be read leave those in place that are followed, and stop nothing else."""
+        try:
+            self._ruling.follow(await self._on_bus(self._acting.rules))
+        except DamagedDocumentError as error:
+            self._ruling.trouble(str(error))
 
     def _show(self, sample: Sample) -> None:
         if not self._samples or sample.at_s != self._samples[-1].at_s:
@@ -177,6 +258,12 @@ class Controller:
 
     async def _on_sensors(self, call: Callable[[], Answer]) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._sensor_thread, call)
+
+
+def _told(decision: Decision) -> str:
+    if decision.trouble:
+        return f"{decision.sentence} (Not carried out: {decision.trouble})"
+    return decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)"
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], every_s: float, stop: asyncio.Event) -> None:

@@ -5,14 +5,20 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.loop import policies
-from tidegate.loop.events import Event
-from tidegate.loop.expressions import Expression
+from tidegate.loop.events import OVERLOAD, Event, overload
 from tidegate.loop.machine import ControlLoop
-from tidegate.loop.monitors import PROPERTIES
+from tidegate.loop.policies import registry
+from tidegate.loop.policies.nodes import NodeCount
+from tidegate.loop.policies.routes import FollowHealth
+from tidegate.loop.policies.send_rate import SendRate
+from tidegate.loop.policies.slices import SpreadSlices
+from tidegate.loop.policy import Policy
+from tidegate.loop.promises import Promises
+from tidegate.loop.rules import RuleSet, StepRule
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.classes import DeviceClass
 from tidegate.model.errors import UserError
+from tidegate.model.intents import EVERYBODY, Algorithm
 
 # What fits micro-batches, where a policy's own defaults do not; an operator's options go over these.
 # gotin: the publication's 0.98 needs four minutes for a backlog of five seconds; 0.85 needs half a minute.
@@ -23,6 +29,9 @@ MICRO_BATCHES: dict[str, dict[str, Any]] = {
     "adaptive": {"standing_s": 0.6, "horizon_s": 3.0, "probe_per_s": 0.03, "ramp_s": 6.0},
 }
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+ORACLE = "oracle"
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,8 +50,11 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     # A leader that has not renewed its lease for this long is taken for dead.
     lease_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = 3.0
     advice_lifetime_s: Annotated[float, msgspec.Meta(ge=1, le=INTERVAL_S_MAX)] = 10.0
+    # Advice that nobody renews shrinks to half in this time, again and again; 0 ends it at once.
+    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
     # Old, and more of it than 1.2 s of work: either alone is also true of a calm chain between two batches.
     overload: str = "head_age_s > 0.8 and waiting > 1.2 * departure_per_s"
+    overload_until: str | None = None
     # One batch more: the first of a flood are still small, and what leaves with them says little about the limit.
     overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.4
     default_interval_s: Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)] = 0.5
@@ -55,7 +67,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             except msgspec.ValidationError as error:
                 raise UserError(f"The controller's setting {field.name} is out of range: {error}.") from None
         self.overload_event()
-        self._policy(())
+        self._algorithm((), Algorithm())
         if self.window_s < 2 * self.period_s:
             raise UserError(
                 f"The controller's setting window_s is {self.window_s:g}, less than two periods ({self.period_s:g} s): "
@@ -68,20 +80,51 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             )
 
     def overload_event(self) -> Event:
-        expression = Expression(self.overload, PROPERTIES, "The controller's setting overload")
-        return Event(expression, self.overload_for_s)
+        return overload(self.overload, self.overload_for_s, "The controller's setting overload", self.overload_until)
 
-    def control_loop(self, classes: Sequence[DeviceClass] = ()) -> ControlLoop[Any]:
+    def control_loop(self, classes: Sequence[DeviceClass] = (), rules: RuleSet | None = None) -> ControlLoop:
+        def send_rate(_: str, algorithm: Algorithm) -> Policy[Any]:
+            return SendRate(self._algorithm(classes, algorithm), self.advice_lifetime_s)
+
         return ControlLoop(
-            self._policy(classes),
-            self.overload_event(),
+            (FollowHealth(), SpreadSlices(), send_rate("", Algorithm()), NodeCount()),
+            {OVERLOAD: self.overload_event()},
             window_s=self.window_s,
-            advice_lifetime_s=self.advice_lifetime_s,
+            rules=rules,
+            promises=Promises((), 1.0 / self.default_interval_s, self.advice_half_life_s),
+            choose=send_rate,
         )
 
-    def _policy(self, classes: Sequence[DeviceClass]) -> policies.Built:
-        options = {**MICRO_BATCHES.get(self.policy, {}), **self.options}
-        if self.policy == policies.COUPLED:
+    def check(self, rules: RuleSet, classes: Sequence[DeviceClass] = ()) -> None:
+        """Refuse rules whose algorithms or options there are not, by their place."""
+        for number, rule in enumerate(rules.rules):
+            for place, step in enumerate(rule.plan):
+                here = f"rules[{number}].plan[{place}]"
+                try:
+                    if step.algorithm is not None:
+                        self._algorithm(classes, step.algorithm)
+                except UserError as error:
+                    raise UserError(f"{here}: {error}", where=here) from None
+                _check_classes(step, classes, f"{here}.send_every_s")
+
+    def check_nodes(self, rules: RuleSet) -> None:
+        """Refuse rules that want more nodes than may be asked for; who only has the file does not know how many."""
+        for rule in rules.rules:
+            for step in rule.plan:
+                if step.nodes is not None and step.nodes > self.nodes_max:
+                    raise UserError(
+                        f"Rule {rule.name} wants {step.nodes} nodes, and nodes_max is {self.nodes_max}: start with "
+                        f"'tidegate up --nodes-max {step.nodes}', or want fewer."
+                    )
+
+    def _algorithm(self, classes: Sequence[DeviceClass], chosen: Algorithm) -> registry.Built:
+        """The chosen algorithm with what fits micro-batches; options of the configured one where it is that."""
+        name = chosen.name or self.policy
+        if ORACLE in (name, chosen.options.get("policy")):
+            raise UserError(f"The policy {ORACLE} knows the truth, which there is in simulations only: choose another.")
+        own = self.options if name == self.policy else {}
+        options = {**MICRO_BATCHES.get(name, {}), **own, **chosen.options}
+        if name == registry.COUPLED:
             inner, scaler = options.get("policy_options", {}), options.get("autoscaler_options", {})
             fitting = MICRO_BATCHES.get(str(options.get("policy", "gotin")), {})
             options["policy_options"] = {**fitting, **inner} if isinstance(inner, dict) else inner
@@ -89,6 +132,18 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
                 {"nodes_max": self.nodes_max, **scaler} if isinstance(scaler, dict) else scaler
             )
         given = options.get("provisioning", {})
-        if self.policy == "adaptive" and isinstance(given, dict):
+        if name == "adaptive" and isinstance(given, dict):
             options["provisioning"] = {"nodes_max": self.nodes_max, **given}
-        return policies.build(self.policy, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)
+        return registry.build(name, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)
+
+
+def _check_classes(step: StepRule, classes: Sequence[DeviceClass], here: str) -> None:
+    """Refuse what would do nothing: a class that there is not, or one that is never delayed."""
+    known = {one.name: one for one in classes}
+    for name in step.send_every_s:
+        place = f"{here}.{name}"
+        if name != EVERYBODY and known and name not in known:
+            listed = ", ".join((*known, f"{EVERYBODY!r} for everybody"))
+            raise UserError(f"{place}: there is no class {name!r}: choose one of {listed}.", where=place)
+        if name in known and known[name].never_delay:
+            raise UserError(f"{place}: devices of class {name} are never delayed: leave it out.", where=place)

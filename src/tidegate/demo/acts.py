@@ -13,6 +13,7 @@ from tidegate.demo.verdict import Act, NodeSpan, ledger_of
 from tidegate.demo.watching import Window
 from tidegate.local.chain import Chain
 from tidegate.local.waiting import wait_until
+from tidegate.model.actions import Advise, Route
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.observations import GatewayState, NodeState
@@ -119,16 +120,17 @@ class Stage:
         noted.see_nodes(view.chain.nodes)
         noted.see_gateways(view.chain.gateways)
         for decision in view.decisions:
-            if decision.at_s <= max(noted.decided_s, noted.began_s) or decision.action.kind == "route":
+            if decision.at_s <= max(noted.decided_s, noted.began_s) or isinstance(decision.action, Route):
                 continue
             noted.decided_s = decision.at_s
-            if decision.action.kind != "advise":
+            if not isinstance(decision.action, Advise):
                 self.story.decision(decision, whole=False)
                 continue
-            if decision.action.arguments.get("interval_s"):
+            holds = decision.action.advice.interval_s > 0
+            if holds:
                 noted.advised_s = noted.advised_s or decision.at_s
             noted.decisions += 1
-            if noted.decisions <= DECISIONS_SHOWN or not decision.action.arguments.get("interval_s"):
+            if noted.decisions <= DECISIONS_SHOWN or not holds:
                 self.story.decision(decision, whole=noted.decisions == 1)
 
 

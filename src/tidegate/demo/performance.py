@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,11 @@ class Performance:
         controllers: int,
         kill_leader: bool,
         picture_file: Path | None,
+        policy: str = "gotin",
+        afterwards: Callable[[Path], None] = lambda _: None,
     ) -> None:
+        """``afterwards`` is called with the installation's directory while everything still runs."""
+        self._policy, self._afterwards = policy, afterwards
         self._story = Story(console)
         self._script = script
         self._headless = headless
@@ -59,6 +63,7 @@ class Performance:
                 window = self._start(chain)
                 stage = Stage(chain, window, story, self._script)
                 report = self._acts(stage)
+                self._afterwards(Path(directory))
                 if not self._headless:
                     stay(stage)
                 return report
@@ -69,7 +74,7 @@ class Performance:
             Settings(),
             self._story.say,
             controllers=self._controllers,
-            environment=environment(),
+            environment=environment(self._policy),
             logs=True,
         )
 

@@ -71,9 +71,9 @@ def slowness(*, growing: bool = False) -> str:
     )
 
 
-def environment(*, growing: bool = False) -> dict[str, str]:
+def environment(policy: str = "gotin", *, growing: bool = False) -> dict[str, str]:
     """Settings for the parts that the demo starts, as the environment hands them over."""
-    sections = {"NODE": NODE, "CONTROLLER": CONTROLLER}
+    sections = {"NODE": NODE, "CONTROLLER": {**CONTROLLER, "POLICY": policy}}
     if growing:
         sections = {"NODE": GROWING_NODE, "CONTROLLER": GROWING_CONTROLLER}
     return {f"TIDEGATE_{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}

@@ -64,7 +64,7 @@ class Story:
         if not whole:
             self.say(f"        {decision.sentence}", "cyan")
             return
-        reason = decision.action.reason
+        reason = decision.reason
         measurements = ", ".join(f"{name} {value:,.4g}" for name, value in reason.measurements.items())
         self.console.print(f"  [bold cyan]Decision:[/] {escape(decision.sentence)}", highlight=False)
         self.console.print(f"    saw       {escape(measurements)}", highlight=False)

@@ -15,6 +15,7 @@ import random
 from tidegate.model.advice import Advice
 
 SILENCE_S_MAX = 60.0
+NARROW = 1.02  # a factor below this is none
 
 
 class DeadBand:
@@ -38,6 +39,7 @@ class DeadBand:
         self._device_class = device_class
         self._factor = 1.0
         self._lapses_s = math.inf
+        self._half_life_s = 0.0
         self._latest = math.nan
         self._last_sent: float | None = None
         self._has_changed = False
@@ -45,14 +47,17 @@ class DeadBand:
 
     def width(self, now_s: float) -> float:
         """The width in force."""
-        if now_s >= self._lapses_s:
-            self._factor, self._lapses_s = 1.0, math.inf
+        while now_s >= self._lapses_s:
+            half = 1.0 + (self._factor - 1.0) / 2
+            goes_on = self._half_life_s > 0 and half > NARROW
+            self._lapses_s = self._lapses_s + self._half_life_s if goes_on else math.inf
+            self._factor = half if goes_on else 1.0
         return self._width * self._factor
 
     def advise(self, advice: Advice, now_s: float) -> None:
         """Advice takes effect for the very next sample, and for its lifetime from now."""
         self._factor = advice.dead_band_of(self._device_class)
-        self._lapses_s = now_s + advice.lifetime_s
+        self._lapses_s, self._half_life_s = now_s + advice.lifetime_s, advice.half_life_s
 
     def sampled(self, value: float, now_s: float) -> bool:
         """Whether a message is due: this sample differs enough, or an earlier one did that could not be sent yet."""

@@ -1,7 +1,8 @@
 """When a device may send its next message: at most once per interval in force.
 
-The interval in force is the device's default, or what its class was advised until that advice lapses; advice never
-makes a device send more often than its default. Time comes in as ``now_s``, on any clock that only grows.
+The interval in force is the device's default, or what its class was advised until that advice lapses; where it has a
+half-life, the interval is then halved, again and again, until it is the default. Advice never makes a device send more
+often than that. Time comes in as ``now_s``, on any clock that only grows.
 
 Devices that hear the same advice must not send in step afterwards. So a device that has to slow down puts its next
 message at a random place between the old and the new interval, and the following ones keep that phase: what was spread
@@ -30,6 +31,7 @@ class Pacing:
         self._device_class = device_class
         self._interval_s = default_interval_s
         self._lapses_s = math.inf
+        self._half_life_s = 0.0
         self._due_s = self._sent_s = -math.inf
 
     def interval_s(self, now_s: float) -> float:
@@ -46,7 +48,7 @@ class Pacing:
         """Advice takes effect for the very next message, and for its lifetime from now."""
         self._let_lapse(now_s)
         self._change(max(self._default_s, advice.interval_of(self._device_class)), now_s)
-        self._lapses_s = now_s + advice.lifetime_s
+        self._lapses_s, self._half_life_s = now_s + advice.lifetime_s, advice.half_life_s
 
     def sent(self, now_s: float) -> None:
         """A message left now."""
@@ -54,9 +56,11 @@ class Pacing:
         self._due_s = max(self._due_s + self._interval_s, now_s + (1 - CATCH_UP) * self._interval_s)
 
     def _let_lapse(self, now_s: float) -> None:
-        if now_s >= self._lapses_s:
-            self._change(self._default_s, self._lapses_s)
-            self._lapses_s = math.inf
+        while now_s >= self._lapses_s:
+            lapsed_s, half_s = self._lapses_s, self._interval_s / 2
+            goes_on = self._half_life_s > 0 and half_s > self._default_s
+            self._lapses_s = lapsed_s + self._half_life_s if goes_on else math.inf
+            self._change(half_s if goes_on else self._default_s, lapsed_s)
 
     def _change(self, interval_s: float, now_s: float) -> None:
         if interval_s == self._interval_s:

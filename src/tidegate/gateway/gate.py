@@ -4,6 +4,7 @@ What the processes of a gateway have to agree on is in the memory they share; he
 """
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import msgspec
 
 from tidegate.control.limiting.credits import LEVEL_MAX, ClientCredits
 from tidegate.gateway.admitting import Admitting
-from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.advising import AdviceInForce, place_of
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.connection.noting import Noted, Noting
@@ -215,6 +216,8 @@ class Gate:
             self.counters.overload,
         )
         version = 4 if translated else connect.version
+        # Those without a name are others every time.
+        place = place_of(connect.client_id.encode()) if connect.client_id else random.random()  # noqa: S311
         passing = Passing(
             Hold(
                 credits_now,
@@ -229,6 +232,7 @@ class Gate:
             enforces=settings.enforce_advice,
             version=version,
             tells_quota=settings.tell_quota_exceeded and connect.version == 5,
+            place=place,
         )
         takes_news = connect.version == 5 and connect.wants_problems
         # Behind a translation a packet may be longer than it came: the topic stands where an alias did.
@@ -244,6 +248,7 @@ class Gate:
             news_bytes_max=news_bytes_max,
             packet_bytes_max=connect.packet_bytes_max,
             noting=Noting(self.noted, version) if self.noted is not None else None,
+            place=place,
         )
 
     def _credits_left(

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
+from tidegate.gateway.connection.advising import place_of
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.ingest import Ingest
 from tidegate.model.devices import check_device
@@ -51,7 +52,7 @@ def build_app(ingest: Ingest, gate: Gate, token: str) -> FastAPI:
             await ingest.publish(topic, payload, of_class)
         except BrokerUnavailableError as error:
             raise _RefusedError(503, str(error)) from None
-        return Response(status_code=204, headers=_advice_headers(gate, of_class.name))
+        return Response(status_code=204, headers=_advice_headers(gate, of_class.name, place_of(device.encode())))
 
     return app
 
@@ -87,11 +88,12 @@ def _check_reading(payload: bytes) -> None:
         raise _RefusedError(400, f"The body is not a reading: {problem.rstrip('.')}.")
 
 
-def _advice_headers(gate: Gate, device_class: str | None) -> dict[str, str]:
+def _advice_headers(gate: Gate, device_class: str | None, place: float) -> dict[str, str]:
     """A client that comes by HTTP need not know its class: it is told the interval of its topic's."""
-    current = gate.advice.current()
+    current = gate.advice.current(place)
     if current is None:
         return {}
     gate.counters.advised += 1
     interval_s = current.interval_of(device_class)
-    return {"Tidegate-Interval-S": f"{interval_s:g}", "Tidegate-Lifetime-S": f"{current.lifetime_s:g}"}
+    said = {"Interval": interval_s, "Lifetime": current.lifetime_s, "Half-Life": current.half_life_s}
+    return {f"Tidegate-{name}-S": f"{value:g}" for name, value in said.items()}

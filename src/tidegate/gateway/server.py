@@ -62,6 +62,7 @@ class Gateway:
         self.mqtt_address = ("", 0)
         self.http_address = ("", 0)
         self._alone = shared is None
+        self._knows_advice = False
         self._shared = shared or Shared.alone(buckets=len(settings.limits), clients_max=settings.sticky_clients_max)
         self._bound = bound
         self._default_routes = routes_of(installation)
@@ -193,9 +194,12 @@ class Gateway:
         if self._reports is not None:
             self._reports.tell(self.gate.counters)
 
-    def _changed(self, document: Document[Any], value: Any, revision: int) -> None:
+    def _changed(self, document: Document[Any], value: Any, revision: int, written_s: float) -> None:
         if document is ADVICE:
-            self.gate.advice.renew(value, revision)
+            # What stood there when the gateway began may have lapsed long ago; after that it comes at once.
+            age_s = 0.0 if self._knows_advice else time.time() - written_s
+            self._knows_advice = True
+            self.gate.advice.renew(value, revision, age_s)
         else:
             self.gate.router.routes = self._default_routes if value is None else value
 

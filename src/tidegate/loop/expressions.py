@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from tidegate.model.errors import UserError
 
 PropertyValues = Mapping[str, float]
-Condition = Callable[[PropertyValues], bool]
-Number = Callable[[PropertyValues], float]
+# None is what cannot be told, because a property that it takes is not known; "or" and "and" hold as far as that allows.
+Condition = Callable[[PropertyValues], bool | None]
+Number = Callable[[PropertyValues], float | None]
 
 LENGTH_MAX = 500
+NUMBER_MAX = 1e15
 
 
 def _divide(left: float, right: float) -> float:
@@ -44,18 +46,22 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
 
 
 class Expression:
-    """A checked expression: after this it holds or does not, whatever the values."""
+    """A checked expression: after this it holds, does not, or cannot be told, whatever the values. ``names`` are the
+    properties that it takes."""
 
     def __init__(self, text: str, known: Iterable[str], place: str) -> None:
-        self._truth = _Reader(text.strip(), sorted(known), place).read()
+        reader = _Reader(text.strip(), sorted(known), place)
+        self._truth = reader.read()
+        self.names = frozenset(reader.named)
 
-    def holds(self, properties: PropertyValues) -> bool:
+    def holds(self, properties: PropertyValues) -> bool | None:
         return self._truth(properties)
 
 
 class _Reader:
     def __init__(self, text: str, known: list[str], place: str) -> None:
         self._text, self._known, self._place = text, known, place
+        self.named: set[str] = set()
 
     def read(self) -> Condition:
         if len(self._text) > LENGTH_MAX:
@@ -74,12 +80,9 @@ class _Reader:
                 return self._comparison(node)
             case ast.BoolOp(op=op, values=values):
                 parts = [self._truth(value) for value in values]
-                if isinstance(op, ast.And):
-                    return lambda properties: all(part(properties) for part in parts)
-                return lambda properties: any(part(properties) for part in parts)
+                return _joined(parts, decisive=isinstance(op, ast.Or))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self._truth(operand)
-                return lambda properties: not inner(properties)
+                return _negated(self._truth(operand))
         raise self._refusal(node, "is no comparison", "compare properties with numbers, as in 'waiting > 50'")
 
     def _comparison(self, node: ast.Compare) -> Condition:
@@ -90,24 +93,20 @@ class _Reader:
                 raise self._refusal(node, "compares in a way that is not allowed", "use < <= > >= == !=")
             compares.append(_COMPARISONS[type(op)])
 
-        def holds(properties: PropertyValues) -> bool:
-            values = [number(properties) for number in numbers]
-            return all(compare(values[index], values[index + 1]) for index, compare in enumerate(compares))
-
-        return holds
+        pairs = [_compared(compare, numbers[index], numbers[index + 1]) for index, compare in enumerate(compares)]
+        return _joined(pairs, decisive=False)
 
     def _number(self, node: ast.expr) -> Number:
         match node:
             case ast.Constant(value=bool()):
                 pass
-            case ast.Constant(value=int() | float() as value):
+            case ast.Constant(value=int() | float() as value) if abs(value) <= NUMBER_MAX:
                 constant = float(value)
                 return lambda _: constant
             case ast.Name(id=name):
                 return self._property(name)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                inner = self._number(operand)
-                return lambda properties: -inner(properties)
+                return _combined(operator.sub, lambda _: 0.0, self._number(operand))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 return _combined(_ARITHMETIC[type(op)], self._number(left), self._number(right))
         raise self._refusal(node, "may not stand there", "use numbers, + - * / and the names of properties")
@@ -119,12 +118,45 @@ class _Reader:
             raise UserError(
                 f"{self._place} names {name}, which is no property: {remedy}Known are {', '.join(self._known)}."
             )
-        return lambda properties: float(properties[name])
+        self.named.add(name)
+        return lambda properties: properties.get(name)
 
     def _refusal(self, node: ast.expr, what: str, remedy: str) -> UserError:
         shown = ast.get_source_segment(self._text, node) or self._text
         return UserError(f"{self._place}: {shown!r} {what}: {remedy}. Known properties are {', '.join(self._known)}.")
 
 
+def _joined(parts: list[Condition], *, decisive: bool) -> Condition:
+    """One part that is ``decisive`` decides; without one, what cannot be told of a part cannot be told of all."""
+
+    def holds(properties: PropertyValues) -> bool | None:
+        answers = [part(properties) for part in parts]
+        if decisive in answers:
+            return decisive
+        return None if None in answers else not decisive
+
+    return holds
+
+
+def _negated(inner: Condition) -> Condition:
+    def holds(properties: PropertyValues) -> bool | None:
+        answer = inner(properties)
+        return None if answer is None else not answer
+
+    return holds
+
+
+def _compared(compare: Callable[[float, float], bool], left: Number, right: Number) -> Condition:
+    def holds(properties: PropertyValues) -> bool | None:
+        first, second = left(properties), right(properties)
+        return None if first is None or second is None else compare(first, second)
+
+    return holds
+
+
 def _combined(operation: Callable[[float, float], float], left: Number, right: Number) -> Number:
-    return lambda properties: operation(left(properties), right(properties))
+    def value(properties: PropertyValues) -> float | None:
+        first, second = left(properties), right(properties)
+        return None if first is None or second is None else operation(first, second)
+
+    return value

@@ -1,62 +1,98 @@
 """The MAPE-K loop: an observation in; a sample for people and proposals for executors out.
 
-No clock, no IO: time is the observation's. All that must survive the process is one frozen value, ``LoopState``, which
-the next leader takes up with ``resume``.
+No clock, no IO: time is the observation's. All that must survive the process is one frozen value, which the next leader
+takes up with ``resume``.
 """
 
-from typing import Any, Generic
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from tidegate.control.policy import ClassSeen, PolicyState, Seen, SendRatePolicy, Verdict
-from tidegate.loop import planner, routing
+from tidegate.loop import monitors, plans
 from tidegate.loop.events import Event, EventState
-from tidegate.loop.monitors import Monitor, WorkAtLimit
-from tidegate.loop.planner import Given, Proposal, Scaled, Spread
-from tidegate.model.decisions import Mode
-from tidegate.model.observations import Observation
-from tidegate.model.routes import Routes
+from tidegate.loop.families import Algorithms, actual_values, algorithms, family_of, interval_of, paces
+from tidegate.loop.knowledge import Finding, Knowledge, Standing
+from tidegate.loop.notices import notices
+from tidegate.loop.planner import Planned, Planner
+from tidegate.loop.plans import PlanRun
+from tidegate.loop.policy import Judgement, Policy
+from tidegate.loop.promises import Promises
+from tidegate.loop.rules import Rule, RuleSet
+from tidegate.loop.state import LoopState, PolicyMemory
+from tidegate.loop.window import Window
+from tidegate.loop.wishes import Wish, Withheld, wishes, wishes_of
+from tidegate.model.decisions import Mode, Proposal
+from tidegate.model.errors import UserError
+from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace
+from tidegate.model.observations import NodeState, Observation
 from tidegate.model.view import Sample
 
-
-class LoopState(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the loop has decided so far. ``policy`` is the policy's own state, as plain values."""
-
-    policy: dict[str, Any] = {}
-    overload: EventState = EventState()
-    given: Given = Given()
-    scaled: Scaled = Scaled()
-    spread: Spread = Spread()
-    routes: Routes | None = None
-    phase: str = "idle"
-    capacity_per_s: float | None = None
-    demand_per_s: float | None = None
+NOTICES_MAX = 1_000  # that wait to be told
+CHOSEN_MAX = 16  # policies that rules wanted, and that are kept as they were made
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """``knowledge`` is what the round looked at; None where nothing was to be decided."""
+
     sample: Sample
+    knowledge: Knowledge | None = None
     proposals: tuple[Proposal, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
 
 
-class ControlLoop(Generic[PolicyState]):
-    """Monitor, analyse, plan. Who executes hears it as proposals, and may take a tick back with ``resume``."""
+class ControlLoop:
+    """Monitor, analyse, plan. Who executes hears it as proposals, and says with ``told`` what came of each.
+
+    Policies are asked in their order, and each sees what was in force before the round. ``choose`` makes a policy, by
+    its name, that follows another algorithm, for rules that want that.
+    """
 
     def __init__(
-        self, policy: SendRatePolicy[PolicyState], overload: Event, *, window_s: float, advice_lifetime_s: float
+        self,
+        policies: Sequence[Policy[Any]],
+        events: Mapping[str, Event],
+        *,
+        window_s: float,
+        rules: RuleSet | None = None,
+        promises: Promises | None = None,
+        choose: Callable[[str, Algorithm], Policy[Any]] | None = None,
     ) -> None:
-        self._policy = policy
-        self._overload = overload
-        self._monitor = Monitor(window_s)
-        self._lifetime_s = advice_lifetime_s
-        self.state = LoopState()
+        self._policies = tuple(policies)
+        self._built_in = dict(events)
+        self._choose = choose
+        self._chosen: dict[bytes, Policy[Any]] = {}
+        self.problems: dict[str, str] = {}  # why a policy does not follow the algorithm that a rule wants
+        self.knows_rules = True  # without that nobody knows whether a rule's plan shall go on: it does
+        self.follow(rules or RuleSet())
+        self._planner = Planner(promises or Promises())
+        self._window_s = window_s
+        self._window = Window(window_s)
+        self.state = self._noticed = LoopState()
 
     def resume(self, state: LoopState) -> None:
         """Go on from a state of this loop, or of another one: a policy state that does not fit begins anew."""
-        self.state = state
+        self.state = self._noticed = state
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next round decides something: rates are known."""
+        return self._window.is_full
+
+    def measure_anew(self) -> None:
+        """The clock was set: what was seen before says nothing about a rate."""
+        self._window = Window(self._window_s)
+
+    def follow(self, rules: RuleSet, applied_at_s: float = 0.0) -> None:
+        """Other rules from now on. Plans of those that are gone are taken back, as when their event is over; plans that
+        are stuck have been seen by whoever applied these, and are forgotten."""
+        self._rules, self._applied_at_s = rules.rules, applied_at_s
+        self._ranges = rules.looked_at()
+        self._events = {**self._built_in, **rules.looked_for()}
 
     def watch(self, observation: Observation) -> Sample:
         """Measure without deciding anything: what a follower does."""
-        self._monitor.add(observation)
+        self._window.add(observation)
         return self._sample(observation)
 
     def tick(self, observation: Observation, mode: Mode, now_s: float | None = None) -> Outcome:
@@ -64,96 +100,236 @@ class ControlLoop(Generic[PolicyState]):
 
         An observation that is not newer than the last one decides nothing: advice is left to lapse.
         """
-        if not self._monitor.add(observation) or mode.frozen:
+        if not self._window.add(observation) or mode.frozen:
             return Outcome(sample=self._sample(observation))
-        routes, route = routing.route(
-            self.state.routes, observation.brokers, self.state.phase, in_force=observation.routes
+        knowledge = self._knowledge(observation, observation.at_s if now_s is None else now_s)
+        planned = self.decide(knowledge, mode)
+        new = (*notices(self._noticed, self.state, knowledge), *planned.reports)
+        told = (*self.state.notices, *new)[-NOTICES_MAX:]
+        self.state = self._noticed = msgspec.structs.replace(self.state, notices=told)
+        return Outcome(
+            sample=self._sample(observation),
+            knowledge=knowledge,
+            proposals=planned.proposals,
+            withheld=planned.withheld,
         )
-        spread, moves = planner.spread(
-            self.state.spread, observation.nodes, self.state.scaled.in_force, observation.at_s
-        )
-        self.state = msgspec.structs.replace(self.state, routes=routes, spread=spread)
-        proposals = [route, planner.move(moves, observation.nodes, self.state.phase)]
-        # Before the first window is full no rate is known, and what is not known is no overload.
-        if self._monitor.is_full:
-            proposals += self._act(observation, mode, observation.at_s if now_s is None else now_s)
-        return Outcome(sample=self._sample(observation), proposals=tuple(one for one in proposals if one is not None))
 
-    def _act(self, observation: Observation, mode: Mode, now_s: float) -> list[Proposal | None]:
-        """Analyse and plan for send rates and nodes: properties, event, policy, advice and scale."""
-        measurements = self._monitor.properties(self.state.given.in_force(now_s))
-        overload = self._overload.step(self.state.overload, measurements, observation.at_s)
-        seen = _seen(observation, measurements, self._monitor.work(), self.state.given.kept_to(now_s))
-        seen = msgspec.structs.replace(seen, at_s=now_s, overload=overload.active)
-        policy_state, verdict = self._decide(seen, mode)
-        acts = mode.send_rate != "shadow"
-        given, advice = planner.advise(self.state.given, seen, verdict, measurements, self._lifetime_s, acts=acts)
-        scaled, scale = planner.scale(self.state.scaled, seen, verdict, measurements, acts=acts)
+    def decide(self, knowledge: Knowledge, mode: Mode) -> Planned:
+        """Analyse and plan. The same state, knowledge and mode give the same plans: nothing else is looked at."""
+        if knowledge.complete:
+            knowledge = self._analyse(knowledge)
+        return self._plan(knowledge, mode)
+
+    def noticed(self) -> None:
+        """Everybody was told what is new."""
+        self.state = msgspec.structs.replace(self.state, notices=())
+
+    def carried_out(self, proposals: Iterable[Proposal]) -> None:
+        """All of these were."""
+        self.told({proposal.plan: None for proposal in proposals})
+
+    def told(self, results: Mapping[str, str | None]) -> None:
+        """What came of proposals, by their plan: None where it was carried out, else why it was not.
+
+        What failed is told as soon as that is possible; it was decided, and is not decided again.
+        """
+        in_force, runs = dict(self.state.planner.in_force), list(self.state.runs)
+        checks = dict(self.state.planner.checks)
+        for proposal in self.state.pending:
+            if proposal.plan not in results:
+                continue
+            trouble, family = results[proposal.plan], family_of(proposal.action)
+            if trouble is not None:
+                in_force[family] = in_force.get(family, Standing()).untold()
+                if family in checks and checks[family].plan == proposal.plan:
+                    del checks[family]  # what was not done has no effect
+            runs = [_heard(run, family, trouble) for run in runs]
+        pending = tuple(proposal for proposal in self.state.pending if proposal.plan not in results)
+        planner = msgspec.structs.replace(self.state.planner, in_force=in_force, checks=checks)
+        self.state = msgspec.structs.replace(self.state, planner=planner, runs=tuple(runs), pending=pending)
+
+    def _knowledge(self, observation: Observation, now_s: float) -> Knowledge:
+        standing = self.state.planner.in_force
+        given = paces(standing.get("send-rate", Standing()).kept_to(now_s))
+        return Knowledge(
+            at_s=now_s,
+            measured_at_s=observation.at_s,
+            complete=self._window.is_full,
+            properties=monitors.measured(observation, self._window, interval_of(given, EVERYBODY)),
+            in_force=standing,
+            nodes=tuple(_bare(node) for node in observation.nodes),
+            brokers=observation.brokers,
+            routes=observation.routes,
+        )
+
+    def _analyse(self, knowledge: Knowledge) -> Knowledge:
+        """Which events are under way now, and the plans that begin with them or go on."""
+        before = self.state.events
+        events = {name: event.step(before.get(name, EventState()), knowledge) for name, event in self._events.items()}
+        active = tuple(name for name, event in events.items() if event.active)
+        called = {rule.name: rule for rule in self._rules if rule.on in active}
+        runs, fired = self._advanced(called, knowledge)
+        made = self.state.planner.plans
+        for rule in called.values():
+            if rule.name not in fired and not any(run.plan.by == rule.name for run in runs):
+                made, fired = made + 1, {*fired, rule.name}
+                looked_at = {**knowledge.chain, **self._events[rule.on].looked_at(knowledge)}
+                plan = rule.planned(made, looked_at)
+                runs.append(plans.begin(plan, actual_values(knowledge, plan.resources), knowledge.at_s))
+        planner = msgspec.structs.replace(self.state.planner, plans=made)
+        ranges = self._ranges.levels(knowledge.properties)
         self.state = msgspec.structs.replace(
             self.state,
-            policy=msgspec.to_builtins(policy_state),
-            overload=overload,
-            given=given,
-            scaled=scaled,
-            phase=verdict.phase,
-            capacity_per_s=verdict.capacity_per_s,
-            demand_per_s=verdict.demand_per_s,
+            ranges=ranges,
+            events=events,
+            runs=tuple(runs),
+            planner=planner,
+            fired=tuple(sorted(fired)),
+            rules_at_s=self._applied_at_s,
         )
-        return [advice, scale]
+        return msgspec.structs.replace(knowledge, events=active)
 
-    def _decide(self, seen: Seen, mode: Mode) -> tuple[PolicyState, Verdict]:
-        """The policy's word, or, where the operator switched it off, that nobody is held."""
-        if mode.send_rate == "off":
-            rejected = "go on holding devices: the operator does not allow it"
-            rule = "send-rate protection is off"
-            off = Verdict(phase="off", rate_per_device=None, capacity_per_s=None, rule=rule, rejected=rejected)
-            return self._policy.initial(), off
-        try:
-            state = msgspec.convert(self.state.policy, self._policy.state_type)
-        except msgspec.ValidationError:
-            state = self._policy.initial()
-        return self._policy.step(state, seen)
+    def _advanced(self, called: Mapping[str, Rule], knowledge: Knowledge) -> tuple[list[PlanRun], set[str]]:
+        """The plans that are not over, a step further where they can go on, and the rules that have had theirs since
+        their events began. One that is stuck stays until a person has seen it, and applied rules anew."""
+        applied_anew = self.state.rules_at_s != self._applied_at_s
+        over = {"done", "undone", "stuck"} if applied_anew else {"done", "undone"}
+        steps = {name: rule.steps for name, rule in called.items()}
+        runs = []
+        for run in self.state.runs:
+            if run.state not in over:
+                actual = actual_values(knowledge, run.plan.resources)
+                stays = not self.knows_rules or steps.get(run.plan.by) == run.plan.steps
+                runs.append(plans.advance(run, knowledge, actual, event_active=stays))
+        same = {run.plan.by for run in runs if steps.get(run.plan.by) == run.plan.steps}
+        had = same if applied_anew else set(self.state.fired)
+        return runs, had & called.keys()
+
+    def _plan(self, knowledge: Knowledge, mode: Mode) -> Planned:
+        memories = dict(self.state.policies)
+        wished: dict[str, list[Wish]] = {}
+        chosen = algorithms(knowledge.kept_to(Algorithms.name))
+        for configured in self._policies:
+            algorithm = chosen.get(configured.name, Algorithm())
+            policy = self._following(configured, algorithm)
+            before = memories.get(policy.name, PolicyMemory())
+            if before.algorithm != algorithm.name:
+                before = PolicyMemory(algorithm=algorithm.name)
+            memory, said = _asked(policy, before, knowledge, mode)
+            memories[policy.name] = memory
+            if said:
+                findings = {**knowledge.findings, policy.name: memory.finding}
+                knowledge = msgspec.structs.replace(knowledge, findings=findings)
+            for family, wish in said.items():
+                wished.setdefault(family, []).append(wish)
+        for run in self.state.runs:
+            for family, wish in wishes_of(run).items():
+                wished.setdefault(family, []).append(wish)
+        under_way = {family_of(proposal.action) for proposal in self.state.pending}
+        planned = self._planner.step(self.state.planner, wished, knowledge, mode, under_way)
+        said_of = {family_of(proposal.action) for proposal in planned.proposals}
+        self.state = msgspec.structs.replace(
+            self.state,
+            at_s=knowledge.at_s,
+            policies=memories,
+            planner=planned.state,
+            runs=tuple(_settled(_tried(run, planned.withheld, knowledge), said_of) for run in self.state.runs),
+            pending=(*self.state.pending, *planned.proposals),
+        )
+        return planned
+
+    def _following(self, configured: Policy[Any], algorithm: Algorithm) -> Policy[Any]:
+        """The policy that follows this algorithm; it is made once. A rule may have left one behind that there is not
+        any more, or that does not go with other settings."""
+        self.problems.pop(configured.name, None)
+        if self._choose is None or algorithm == Algorithm():
+            return configured
+        key = msgspec.json.encode((configured.name, algorithm))
+        if key not in self._chosen:
+            self._chosen = dict(list(self._chosen.items())[1 - CHOSEN_MAX :])
+            try:
+                self._chosen[key] = self._choose(configured.name, algorithm)
+            except UserError as error:
+                words = f"The policy {configured.name} is the configured one, not what a rule wants: {error}"
+                self.problems[configured.name] = words
+                return configured
+        return self._chosen[key]
 
     def _sample(self, observation: Observation) -> Sample:
-        interval_s = self.state.given.in_force(observation.at_s)
-        measurements = self._monitor.properties(interval_s)
+        state = self.state
+        given = paces(state.planner.in_force.get("send-rate", Standing()).kept_to(observation.at_s))
+        asked = cast("Count | None", state.planner.in_force.get("nodes", Standing()).values.get(""))
+        finding = state.policies.get("send-rate", PolicyMemory()).finding
+        chain = monitors.measured(observation, self._window, interval_of(given, EVERYBODY))["chain"]
         return Sample(
             at_s=observation.at_s,
             age_s=observation.head_age_s,
-            arrival_per_s=measurements["arrival_per_s"],
-            departure_per_s=measurements["departure_per_s"],
+            arrival_per_s=chain["arrival_per_s"],
+            departure_per_s=chain["departure_per_s"],
             waiting=observation.waiting,
             devices=observation.devices,
-            interval_s=interval_s,
-            capacity_per_s=self.state.capacity_per_s,
-            phase=self.state.phase,
-            demand_per_s=self.state.demand_per_s,
-            nodes_working=sum(node.is_working for node in observation.nodes),
-            nodes_wanted=self.state.scaled.nodes_wanted,
-            classes=self.state.given.kept_to(observation.at_s).classes,
+            interval_s=chain["interval_s"],
+            capacity_per_s=finding.found.get("capacity_per_s"),
+            phase=finding.phase,
+            demand_per_s=finding.found.get("demand_per_s"),
+            nodes_working=round(chain["nodes_working"]),
+            nodes_wanted=None if asked is None else asked.nodes,
+            classes=_intervals(given),
         )
 
 
-def _seen(observation: Observation, measurements: dict[str, float], work: WorkAtLimit, given: Given) -> Seen:
-    return Seen(
-        at_s=observation.at_s,
-        measured_at_s=observation.at_s,
-        overload=False,
-        waiting=observation.waiting,
-        held=observation.held,
-        head_age_s=observation.head_age_s,
-        arrival_per_s=measurements["arrival_per_s"],
-        departure_per_s=measurements["departure_per_s"],
-        devices=observation.devices,
-        nodes_working=sum(node.is_working for node in observation.nodes),
-        nodes_starting=observation.starting,
-        node_rate_per_s=work.node_rate_per_s,
-        busy_share=work.busy_share,
-        classes=tuple(
-            ClassSeen(name=name, devices=one.devices, arrival_per_s=work.classes_per_s.get(name, 0.0))
-            for name, one in observation.classes.items()
-        ),
-        interval_s=given.interval_s,
-        intervals_s=given.classes,
-        dead_bands=given.dead_bands,
-    )
+def _asked(
+    policy: Policy[Any], memory: PolicyMemory, knowledge: Knowledge, mode: Mode
+) -> tuple[PolicyMemory, dict[str, Wish]]:
+    """What a policy wants. One that is off for all it speaks for is not asked, and begins anew when it is on again."""
+    if all(mode.of(family) == "off" for family in (*policy.families, *policy.serves)):
+        off = Finding(phase="off")
+        return PolicyMemory(finding=off, algorithm=memory.algorithm), wishes(
+            policy.name, policy.families, Judgement(finding=off)
+        )
+    try:
+        state = msgspec.convert(memory.state, policy.state_type)
+    except msgspec.ValidationError:
+        state = policy.initial()
+    after, judgement = policy.step(state, knowledge)
+    if judgement is None:
+        return memory, {}
+    memory = PolicyMemory(state=msgspec.to_builtins(after), finding=judgement.finding, algorithm=memory.algorithm)
+    return memory, wishes(policy.name, policy.families, judgement)
+
+
+def _heard(run: PlanRun, family: str, trouble: str | None) -> PlanRun:
+    """What came of an action, as far as it was this plan's."""
+    touched = any(name.partition("/")[0] == family for name in run.due)
+    return plans.told(run, trouble) if touched and not run.carried_out and not run.withheld else run
+
+
+def _tried(run: PlanRun, withheld: Iterable[Withheld], knowledge: Knowledge) -> PlanRun:
+    """Whether something stood in the way of what is due. The operator's mode may do so for as long as he likes; and
+    what somebody else has a word on, or cools down, need not be taken back."""
+    if run.carried_out or run.is_over:
+        return run
+    held = next((one for one in withheld if one.stands_between(run)), None)
+    if held is None:
+        return msgspec.structs.replace(run, withheld="")
+    if held.constraint == "mode":
+        return msgspec.structs.replace(run, withheld=held.sentence, since_s=knowledge.at_s)
+    if run.state == "undoing" and held.constraint != "under way":
+        return plans.told(run, None)
+    return msgspec.structs.replace(run, withheld=held.sentence)
+
+
+def _settled(run: PlanRun, said_of: Collection[str]) -> PlanRun:
+    """A plan whose wishes nobody had to be told of: it is so already."""
+    waits = any(name.partition("/")[0] in said_of for name in run.due)
+    return run if waits or run.carried_out or run.is_over or run.withheld else plans.told(run, None)
+
+
+def _intervals(given: Mapping[str, Pace]) -> dict[str, float]:
+    """The interval that each class was given for itself."""
+    return {name: pace.interval_s for name, pace in given.items() if name != EVERYBODY and pace.interval_s is not None}
+
+
+def _bare(node: NodeState) -> NodeState:
+    """Without what only people look at."""
+    return msgspec.structs.replace(node, batches=(), rejects={}, rejected_devices=())

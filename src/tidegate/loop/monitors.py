@@ -1,167 +1,137 @@
-"""From observations to properties: a sliding window of counters, read as rates.
+"""From observations to properties by source. What nobody could measure is absent: what is not known is no zero."""
 
-Tables take messages in steps, a batch at a time. A rate over a window's edges would depend on where in a step the
-edges fall: with batches of 1.5 s in a window of 3 s it is wrong by half. So departures are measured between *anchors*,
-moments at which no step is under way: a commit, or nothing waiting at all. Only the newest steps count, as many as make
-up a third of the window: in a flood the steps grow to the application's limit, and those before it would hide that.
-When the next step takes longer than any before it, the time since the last anchor counts too, so a stalled application
-shows a falling rate and then none. A step longer than two windows is a stall, not a rate: counting begins anew at its
-end. So a window has to be longer than half a batch.
-"""
-
-from collections import deque
+from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from tidegate.model.observations import Observation
-
-PROPERTIES = (
-    "head_age_s", "waiting", "held", "arrival_per_s", "departure_per_s", "devices", "nodes_working", "interval_s"
-)  # fmt: skip
-
-
-class Point(NamedTuple):
-    at_s: float
-    total: int
+from tidegate.loop.knowledge import CHAIN, Properties
+from tidegate.loop.window import Window
+from tidegate.model.errors import UserError
+from tidegate.model.observations import GatewayState, Observation
 
 
-class Worked(NamedTuple):
-    """Sums over all observations so far: what nodes did at their limit, how long they were there, who published."""
-
-    at_s: float
-    limit_rows: float = 0.0
-    limit_s: float = 0.0
-    nodes_s: float = 0.0
-    publishes: dict[str, int] = {}  # noqa: RUF012 - never changed in place
+class Property(NamedTuple):
+    name: str
+    says: str
 
 
-class WorkAtLimit(NamedTuple):
-    """The window's work at the limit. ``node_rate_per_s`` is None where there was none: idle nodes prove nothing."""
+PROPERTIES: dict[str, tuple[Property, ...]] = {
+    CHAIN: (
+        Property("head_age_s", "age of the oldest message that the tables lack"),
+        Property("waiting", "messages that the tables lack"),
+        Property("held", "publishes that wait in gateways"),
+        Property("arrival_per_s", "messages that brokers acknowledge"),
+        Property("departure_per_s", "messages that the tables take"),
+        Property("devices", "devices that publish"),
+        Property("device_rate_per_s", "messages that each of them sends; absent while there is none"),
+        Property("nodes_working", "processing nodes that work"),
+        Property("nodes_starting", "processing nodes that were asked for and do not work yet"),
+        Property("node_rate_per_s", "what one node takes at its limit; absent while none was seen there"),
+        Property("busy_share", "share of the nodes' time that was work at their limit"),
+        Property("nodes_at_limit", "processing nodes whose newest batch was at its limit"),
+        Property("interval_s", "the interval that devices are asked to keep; 0 is their default"),
+    ),
+    "class": (
+        Property("devices", "connected devices of the class"),
+        Property("arrival_per_s", "their messages"),
+    ),
+    "gateway": (
+        Property("connections", "connected clients"),
+        Property("held", "publishes that wait"),
+        Property("admitting", "clients that wait to be connected"),
+        Property("overload", "how late it is, 0 to 10"),
+    ),
+    "broker": (
+        Property("healthy", "1 where it is"),
+        Property("connections", "connected clients"),
+    ),
+    "node": (
+        Property("working", "1 where it has finished a batch and holds its lease"),
+        Property("slices", "that it works on"),
+    ),
+    "slice": (
+        Property("waiting", "messages that the tables lack"),
+        Property("age_s", "age of the oldest of them"),
+    ),
+}
 
-    node_rate_per_s: float | None
-    busy_share: float
-    classes_per_s: dict[str, float]
+
+# What people call the sources of a kind.
+GROUPS = {f"{kind}s" if kind != "class" else "classes": kind for kind in PROPERTIES if kind != CHAIN}
 
 
-class Monitor:
-    """The last ``window_s`` of counters, and one point before it: the window is covered, not cut short."""
+def names(kind: str = CHAIN) -> tuple[str, ...]:
+    return tuple(one.name for one in PROPERTIES[kind])
 
-    def __init__(self, window_s: float) -> None:
-        self._window_s = window_s
-        self._last: Observation | None = None
-        self._arrivals: deque[Point] = deque()
-        self._anchors: deque[Point] = deque()
-        self._worked: deque[Worked] = deque()
 
-    def add(self, observation: Observation) -> bool:
-        """Take an observation in; False for one that is not newer than the last: it says nothing new."""
-        last, at_s = self._last, observation.at_s
-        if last is not None and last.at_s - self._window_s < at_s <= last.at_s:
-            return False
-        if last is not None and _began_anew(last, observation):
-            self._arrivals.clear()
-            self._anchors.clear()
-            self._worked.clear()
-            last = None
-        self._last = observation
-        self._worked.append(_worked(self._worked[-1] if self._worked else None, last, observation))
-        self._arrivals.append(Point(at_s, observation.arrived))
-        grew = last is not None and observation.committed > last.committed
-        if grew or observation.waiting == 0:
-            if self._anchors and at_s - self._anchors[-1].at_s > 2 * self._window_s:
-                self._anchors.clear()
-            self._anchors.append(Point(self._anchored_s(observation, grew=grew), observation.committed))
-        for points in (self._arrivals, self._anchors, self._worked):
-            while len(points) > 2 and points[1].at_s <= at_s - self._window_s:
-                points.popleft()
-        return True
+class Ranges:
+    """Operation ranges: the bounds between them, by property: ``head_age_s`` or ``brokers.connections``."""
 
-    def _anchored_s(self, observation: Observation, *, grew: bool) -> float:
-        """When the step ended: the node's own word where it fits between the anchors, else when it was seen."""
-        earliest_s = self._anchors[-1].at_s if self._anchors else observation.at_s - self._window_s
-        said_s = observation.committed_at_s
-        return said_s if grew and earliest_s < said_s <= observation.at_s else observation.at_s
+    def __init__(self, bounds: Mapping[str, tuple[float, ...]]) -> None:
+        self._bounds: dict[tuple[str, str], tuple[float, ...]] = {}
+        for name, several in bounds.items():
+            group, _, known = name.rpartition(".")
+            kind = GROUPS.get(group) if group else CHAIN
+            if kind is None or known not in names(kind):
+                raise UserError(f"{name} is no property: choose one like head_age_s or brokers.connections.")
+            if not several or any(before >= after for before, after in pairwise(several)):
+                raise UserError(f"{name} has the bounds {list(several)}: name at least one, each above the one before.")
+            self._bounds[kind, known] = several
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a whole window has been seen."""
-        return bool(self._arrivals) and self._arrivals[-1].at_s - self._arrivals[0].at_s >= self._window_s
-
-    def properties(self, interval_s: float) -> dict[str, float]:
-        """Every property by its name; all 0 before the first observation."""
-        seen = self._last
-        if seen is None:
-            return dict.fromkeys(PROPERTIES, 0.0)
+    def levels(self, properties: Mapping[str, Properties]) -> dict[str, int]:
+        """In which range each monitored property is, by ``source.property``: 0 is below all bounds."""
         return {
-            "head_age_s": seen.head_age_s,
-            "waiting": float(seen.waiting),
-            "held": float(seen.held),
-            "arrival_per_s": _slope(self._arrivals[0], self._arrivals[-1]),
-            "departure_per_s": self._departure(seen.at_s),
-            "devices": float(seen.devices),
-            "nodes_working": float(_working(seen)),
-            "interval_s": interval_s,
+            f"{source}.{name}": bisect_right(bounds, found[name])
+            for (kind, name), bounds in self._bounds.items()
+            for source, found in properties.items()
+            if source.partition("/")[0] == kind and name in found
         }
 
-    def work(self) -> WorkAtLimit:
-        """What the nodes did at their limit within the window, and how much each class published."""
-        if not self._worked or self._last is None:
-            return WorkAtLimit(None, 0.0, {})
-        first, last = self._worked[0], self._worked[-1]
-        rows, seconds = last.limit_rows - first.limit_rows, last.limit_s - first.limit_s
-        nodes_s = last.nodes_s - first.nodes_s
-        passed_s = last.at_s - first.at_s
-        return WorkAtLimit(
-            node_rate_per_s=rows / seconds if rows > 0 and seconds > 0 else None,
-            busy_share=min(1.0, seconds / nodes_s) if nodes_s > 0 else 0.0,
-            classes_per_s={
-                name: (last.publishes.get(name, 0) - first.publishes.get(name, 0)) / passed_s if passed_s > 0 else 0.0
-                for name in self._last.classes
-            },
-        )
 
-    def _departure(self, now_s: float) -> float:
-        if len(self._anchors) < 2:
-            return 0.0
-        last = self._anchors[-1]
-        long_enough = [point for point in self._anchors if last.at_s - point.at_s >= self._window_s / 3]
-        first = long_enough[-1] if long_enough else self._anchors[0]
-        step_s_max = max(after.at_s - before.at_s for before, after in pairwise(self._anchors))
-        if now_s - last.at_s > max(self._window_s, 2 * step_s_max):
-            return 0.0
-        return _slope(first, Point(max(last.at_s, now_s - step_s_max), last.total))
-
-
-def _worked(before: Worked | None, last: Observation | None, now: Observation) -> Worked:
-    """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
-    if before is None or last is None:
-        return Worked(now.at_s, publishes=dict.fromkeys(now.classes, 0))
-    known = {node.name: node for node in last.nodes if node.alive}
-    rows, seconds = before.limit_rows, before.limit_s
-    for node in now.nodes:
-        was = known.get(node.name) if node.alive else None
-        if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
-            rows += node.limit_rows - was.limit_rows
-            seconds += node.limit_s - was.limit_s
-    grown = dict(before.publishes)
-    counted = {gateway.name: gateway.classes for gateway in last.gateways}
-    for gateway in now.gateways:
-        for name, one in gateway.classes.items():
-            known_before = counted.get(gateway.name, {}).get(name)
-            more = max(0, one.publishes - known_before.publishes) if known_before is not None else 0
-            grown[name] = grown.get(name, 0) + more
-    passed_s = now.at_s - last.at_s
-    return Worked(now.at_s, rows, seconds, before.nodes_s + passed_s * _working(now), grown)
+def measured(observation: Observation, window: Window, interval_s: float) -> dict[str, Properties]:
+    """Every property of every source."""
+    work = window.work()
+    found = {
+        CHAIN: {
+            "head_age_s": observation.head_age_s,
+            "waiting": float(observation.waiting),
+            "held": float(observation.held),
+            "arrival_per_s": window.arrival_per_s(),
+            "departure_per_s": window.departure_per_s(),
+            "devices": float(observation.devices),
+            **_per_device(window.arrival_per_s(), observation.devices),
+            "nodes_working": float(sum(node.is_working for node in observation.nodes)),
+            "nodes_starting": float(observation.starting),
+            **({} if work.node_rate_per_s is None else {"node_rate_per_s": work.node_rate_per_s}),
+            "busy_share": work.busy_share,
+            "nodes_at_limit": float(window.at_limit()),
+            "interval_s": interval_s,
+        }
+    }
+    for name, one in observation.classes.items():
+        arrival_per_s = work.classes_per_s.get(name, 0.0)
+        found[f"class/{name}"] = {"devices": float(one.devices), "arrival_per_s": arrival_per_s}
+    found |= {f"gateway/{gateway.name}": _gateway(gateway) for gateway in observation.gateways}
+    for broker in observation.brokers:
+        counted = {} if broker.connections is None else {"connections": float(broker.connections)}
+        found[f"broker/{broker.name}"] = {"healthy": float(broker.healthy), **counted}
+    for node in observation.nodes:
+        found[f"node/{node.name}"] = {"working": float(node.is_working), "slices": float(len(node.slices))}
+    for slice_ in observation.slices:
+        known = {"waiting": slice_.waiting, "age_s": slice_.age_s}
+        found[f"slice/{slice_.number}"] = {name: float(value) for name, value in known.items() if value is not None}
+    return found
 
 
-def _working(observation: Observation) -> int:
-    return sum(node.is_working for node in observation.nodes)
+def _per_device(arrival_per_s: float, devices: int) -> Properties:
+    return {"device_rate_per_s": arrival_per_s / devices} if devices > 0 else {}
 
 
-def _began_anew(last: Observation, now: Observation) -> bool:
-    """Counters that fall, or a clock that went back: what was seen before says nothing about a rate."""
-    return now.at_s < last.at_s or now.arrived < last.arrived or now.committed < last.committed
-
-
-def _slope(first: Point, last: Point) -> float:
-    return (last.total - first.total) / (last.at_s - first.at_s) if last.at_s > first.at_s else 0.0
+def _gateway(gateway: GatewayState) -> Properties:
+    return {
+        "connections": float(gateway.connections),
+        "held": float(gateway.held),
+        "admitting": float(gateway.admitting),
+        "overload": float(gateway.overload),
+    }

@@ -1,230 +1,268 @@
-"""From a verdict to actions: what is new, what is only a renewal, and what may be carried out.
+"""From what policies and rules want to proposals: whose word counts, what of it is new, and what may be carried out.
 
-Advice is a lease. While it holds devices back it is renewed at a third of its lifetime, and a renewal is no decision; a
-change is one. A change of the interval by less than 2 % is neither.
+Precedence, per resource: protect data, protect the chain, meet targets, balance, save; between equals the one that is
+named first. What was wanted and is not done is kept with the constraint that stood between.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from tidegate.control.policy import Seen, Verdict
-from tidegate.control.slicing.spreading import slices_to_move, stayers
-from tidegate.loop import sentences
-from tidegate.model.advice import INTERVAL_S_MAX
-from tidegate.model.decisions import Action, Plan, Reason
-from tidegate.model.observations import NodeState
-
-SAME_SHARE = 0.02
-# A device hears the next advice with its next message: a lease that is shorter than its interval lapses in between.
-LIFETIME_INTERVALS = 3.0
-# What was asked for and did not come is asked for again after this time; slices only for so long after a change.
-REPEATED_S = 10.0
-SETTLED_S = 60.0
-
-
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan for the shell. ``acts``: carry it out. ``recorded``: it is a decision, write it down."""
-
-    plan: Plan
-    acts: bool
-    recorded: bool
-    sentence: str
-    phase: str
+from tidegate.control.send_rate.dead_bands import Band
+from tidegate.loop import effects, in_force, sentences
+from tidegate.loop.churn import Churn, cost_of
+from tidegate.loop.cohorts import of_cohort, with_others
+from tidegate.loop.effects import Check, Cooling
+from tidegate.loop.families import FAMILIES, LIFETIME_INTERVALS, RouteTable, SendRates, family_of, paces
+from tidegate.loop.in_force import Family, Values
+from tidegate.loop.knowledge import Knowledge, Standing
+from tidegate.loop.promises import Promises
+from tidegate.loop.wishes import Wish, Withheld, not_done
+from tidegate.model.decisions import Mode, Proposal
+from tidegate.model.effects import Effect
+from tidegate.model.intents import EVERYBODY, Intent, Pace, Priority, Reason
+from tidegate.model.notices import EffectReport
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """The last advice: what it said, whether devices were really told, when it was decided and last renewed."""
+class PlannerState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in force by family, the dead bands that were worked out, which effects are waited for, what cools down,
+    what may still be moved, and how many plans were made so far."""
 
-    interval_s: float = 0.0
-    classes: dict[str, float] = {}
-    dead_bands: dict[str, float] = {}
-    lifetime_s: float = 0.0
-    acted: bool = False
-    decided_at_s: float = 0.0
-    renewed_at_s: float = 0.0
-
-    def _is_in_force(self, at_s: float) -> bool:
-        return self.acted and at_s < self.renewed_at_s + self.lifetime_s
-
-    def kept_to(self, at_s: float) -> "Given":
-        """What devices keep to now: this, or nothing."""
-        return self if self._is_in_force(at_s) else Given()
-
-    def in_force(self, at_s: float) -> float:
-        """The interval that devices keep to now; 0 where they keep their default."""
-        return self.kept_to(at_s).interval_s
-
-    @property
-    def holds_anybody(self) -> bool:
-        return self.interval_s > 0 or any(self.classes.values()) or any(band > 1 for band in self.dead_bands.values())
+    in_force: dict[str, Standing] = {}
+    bands: dict[str, Band] = {}
+    checks: dict[str, Check] = {}
+    cooling: dict[str, Cooling] = {}
+    churn: Churn = Churn()
+    plans: int = 0
 
 
-def advise(
-    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], lifetime_s: float, *, acts: bool
-) -> tuple[Given, Proposal | None]:
-    """The next advice, if it is due."""
-    wanted = Given(
-        interval_s=_interval(verdict.rate_per_device),
-        classes={name: _interval(rate) for name, rate in verdict.classes.items()},
-        dead_bands=verdict.dead_bands,
-    )
-    known = given if given.acted == acts else given.kept_to(seen.at_s)
-    if _is_same(known, wanted):
-        if not acts or given.acted is not acts or not _renewal_due(given, seen.at_s):
-            return given, None
-        renewed = msgspec.structs.replace(given, renewed_at_s=seen.at_s)
-        return renewed, _proposal(renewed, seen, verdict, measurements, recorded=False)
-    longest_s = max(wanted.interval_s, *wanted.classes.values(), 0.0)
-    lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
-    if not wanted.holds_anybody:
-        # Somebody may have heard the advice before it just now, and will not ask again sooner.
-        lifetime_s = max(lifetime_s, given.lifetime_s)
-    given = msgspec.structs.replace(
-        wanted,
-        lifetime_s=min(lifetime_s, INTERVAL_S_MAX),
-        acted=acts,
-        decided_at_s=seen.at_s,
-        renewed_at_s=seen.at_s,
-    )
-    return given, _proposal(given, seen, verdict, measurements, recorded=True)
+class Planned(NamedTuple):
+    """``reports``: what came of earlier decisions."""
+
+    state: PlannerState
+    proposals: tuple[Proposal, ...]
+    withheld: tuple[Withheld, ...]
+    reports: tuple[EffectReport, ...] = ()
 
 
-def _interval(rate: float | None) -> float:
-    return 0.0 if rate is None else min(1.0 / rate, INTERVAL_S_MAX)
+class _Round:
+    """One round of the planner: what it has worked out so far."""
+
+    def __init__(self, state: PlannerState, knowledge: Knowledge) -> None:
+        idle_s = knowledge.at_s - state.churn.at_s if state.churn.at_s else 0.0
+        checked = effects.step(state.checks, state.cooling, knowledge, idle_s)
+        self.standing, self.bands = dict(state.in_force), state.bands
+        self.checks, self.cooling, self.reports = checked.checks, checked.cooling, checked.reports
+        self.churn = state.churn.grown(knowledge.at_s)
+        self.plans = state.plans
+        self.proposals: list[Proposal] = []
+        self.withheld: list[Withheld] = []
+
+    def propose(self, made: Proposal, standing: Standing, family: str, *, recorded: bool) -> Proposal:
+        """Number it. All of a round carry the number of its first."""
+        numbers = {"plan": str(self.plans + len(self.proposals) + 1), "round": str(self.plans + 1)}
+        self.proposals.append(msgspec.structs.replace(made, recorded=recorded, **numbers))
+        self.standing[family] = standing
+        return self.proposals[-1]
+
+    def planned(self) -> Planned:
+        after = PlannerState(
+            in_force=self.standing,
+            bands=self.bands,
+            checks=self.checks,
+            cooling=self.cooling,
+            churn=self.churn,
+            plans=self.plans + len(self.proposals),
+        )
+        return Planned(after, tuple(self.proposals), tuple(self.withheld), self.reports)
 
 
-def _is_same(before: Given, after: Given) -> bool:
-    return (
-        _is_near(before.interval_s, after.interval_s)
-        and _are_near(before.classes, after.classes, before.interval_s, after.interval_s)
-        and _are_near(before.dead_bands, after.dead_bands, 1.0, 1.0)
-    )
+class Planner:
+    """Pure: the same state, wishes and knowledge give the same plans."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._promises = promises
+
+    def step(
+        self,
+        state: PlannerState,
+        wished: Mapping[str, Sequence[Wish]],
+        knowledge: Knowledge,
+        mode: Mode,
+        under_way: Collection[str] = (),
+    ) -> Planned:
+        """What is in force from now on, and what makes it so. Of a family that is acted upon already (``under_way``)
+        nothing else is decided."""
+        made = _Round(state, knowledge)
+        for name, several in wished.items():
+            wish = self._allowed(name, _arbitrated(several, made.withheld), made, knowledge, mode)
+            if name in under_way:
+                words = f"what was decided of {name} before is not carried out yet"
+                made.withheld.extend(not_done(wish.by, one, None, "under way", words) for one in wish.intents.values())
+            else:
+                self._decide(name, wish, made, knowledge, mode)
+        return made.planned()
+
+    def _allowed(self, name: str, wish: Wish, made: _Round, knowledge: Knowledge, mode: Mode) -> Wish:
+        """What is left of a wish by the operator's mode, and by what has come of it before."""
+        allowed = mode.of(name)
+        if allowed in ("shadow", "off"):
+            made.withheld.extend(_untold(name, wish, allowed))
+        if allowed == "off":
+            return wish._replace(intents={})
+        if allowed == "cohort" and name != SendRates.name:
+            wish = of_cohort(name, wish, knowledge, mode.cohort_share, made.withheld)
+            if name == RouteTable.name:
+                wish = with_others(wish, FAMILIES[name].actual(knowledge))
+        cooling = made.cooling.get(name)
+        intents = effects.cooled(name, wish.intents, cooling)
+        if cooling is not None and intents != wish.intents:
+            for member, intent in wish.intents.items():
+                done = intents[member].wanted if member in intents else None
+                made.withheld.append(not_done(wish.by, intent, done, "cool-down", cooling.because))
+        return wish._replace(intents=intents)
+
+    def _decide(self, name: str, wish: Wish, made: _Round, knowledge: Knowledge, mode: Mode) -> None:
+        family, before = FAMILIES[name], made.standing.get(name, Standing())
+        if not wish.intents and not family.lapses:
+            made.standing[name] = Standing()  # what was asked for stays as it is, and is nobody's word any more
+            return
+        wanted: Values = {member: intent.wanted for member, intent in wish.intents.items()}
+        lifetime_s = max((intent.lifetime_s for intent in wish.intents.values()), default=before.lifetime_s)
+        share = mode.cohort_share if mode.of(name) == "cohort" and name == SendRates.name else 1.0
+        if name == SendRates.name:
+            if self._is_unproven(wish, before, paces(wanted), knowledge):
+                words = "no node is at its limit"
+                made.withheld.extend(not_done(wish.by, one, None, "promise", words) for one in wish.intents.values())
+                if before.kept_to(knowledge.at_s):
+                    return  # it has lapsed, and is shrinking by itself
+                wanted = {EVERYBODY: Pace(interval_s=0.0)}
+            made.withheld.extend(self._broken(wish, paces(wanted)))
+            said, made.bands = self._promises.kept(paces(wanted), made.bands, knowledge)
+            lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * self._promises.longest_s(said))
+            wanted = dict(said)
+        acts = mode.of(name) != "shadow"
+        standing, told = in_force.step(
+            family, before, wanted, knowledge, lifetime_s, acts=acts, to_others=share != before.share
+        )
+        if family.lapses:
+            standing = msgspec.structs.replace(standing, share=share, half_life_s=self._promises.half_life_s)
+        if told is None:
+            made.standing[name] = standing
+            return
+        proposal = _proposal(family, standing, wish, knowledge)
+        if told == "again":
+            made.propose(proposal, standing, name, recorded=False)
+            return
+        _commit(proposal, standing, wish, made, knowledge)
+
+    def _is_unproven(self, wish: Wish, before: Standing, wanted: dict[str, Pace], knowledge: Knowledge) -> bool:
+        """Whoever is held because of what has lapsed is on his way out."""
+        is_told = any(intent.priority is Priority.PROTECT_DATA for intent in wish.intents.values())
+        held = paces(before.kept_to(knowledge.at_s)) if before.is_renewed(knowledge.at_s) else {}
+        return not is_told and self._promises.begins_unproven(held, wanted, knowledge)
+
+    def _broken(self, wish: Wish, wanted: dict[str, Pace]) -> list[Withheld]:
+        """What would break a promise."""
+        found = []
+        for name in self._promises.broken_by(wanted):
+            intent = wish.intents.get(name) or wish.intents[EVERYBODY]
+            refused = msgspec.structs.replace(intent, resource=f"{SendRates.name}/{name}")
+            words = f"devices of class {name} are never delayed"
+            found.append(not_done(wish.by, refused, Pace(interval_s=0.0), "promise", words))
+        return found
 
 
-def _are_near(before: Mapping[str, float], after: Mapping[str, float], before_else: float, after_else: float) -> bool:
-    return all(
-        _is_near(before.get(name, before_else), after.get(name, after_else)) for name in before.keys() | after.keys()
-    )
+def _commit(proposal: Proposal, standing: Standing, wish: Wish, made: _Round, knowledge: Knowledge) -> None:
+    """A decision, if it may be paid for; what it is expected to change is looked for from now on."""
+    family = FAMILIES[family_of(proposal.action)]
+    cost = cost_of(proposal.action) if proposal.acts else 0.0
+    priority = max((intent.priority for intent in wish.intents.values()), default=Priority.PROTECT_DATA)
+    if not made.churn.allows(cost, priority):
+        words = f"too much has been moved lately ({made.churn.moves:.0f} moves are left, it takes {cost:.0f})"
+        made.withheld.extend(not_done(wish.by, one, None, "budget", words) for one in wish.intents.values())
+        return
+    made.churn = made.churn.spent(cost)
+    effect = _expected(family, proposal, standing, made, knowledge)
+    proposal = msgspec.structs.replace(proposal, expects=effect)
+    numbered = made.propose(proposal, standing, family.name, recorded=True)
+    if effect is not None:
+        made.checks[family.name] = Check(
+            plan=numbered.plan,
+            family=family.name,
+            expects=effect,
+            before=_before(family, standing.values, knowledge),
+            since_s=knowledge.at_s,
+        )
 
 
-def _is_near(before: float, after: float) -> bool:
-    if before == 0 or after == 0:
-        return before == after
-    return abs(after - before) < SAME_SHARE * before
+def _expected(
+    family: Family, proposal: Proposal, standing: Standing, made: _Round, knowledge: Knowledge
+) -> Effect | None:
+    """What a decision is to bring. One that takes back what is waited for ends the waiting; one that only changes what
+    devices are asked goes on with it, or nothing would ever be found out of advice that changes twice a second."""
+    waited = made.checks.get(family.name)
+    if waited is not None:
+        goes_on = proposal.acts and family.is_stronger(standing.values, waited.before, waited.expects)
+        if goes_on and family.lapses:
+            return None
+        del made.checks[family.name]
+    return family.effect(standing.values, knowledge) if proposal.acts and standing.share == 1.0 else None
 
 
-def _renewal_due(given: Given, at_s: float) -> bool:
-    """A withdrawal is repeated for one lifetime; after that no lease of the advice before it can be left."""
-    if not given.holds_anybody and at_s >= given.decided_at_s + given.lifetime_s:
-        return False
-    if at_s < given.renewed_at_s:  # the clock went back: nobody knows how long ago that was
-        return True
-    return at_s >= given.renewed_at_s + given.lifetime_s / 3
+def _arbitrated(several: Sequence[Wish], withheld: list[Withheld]) -> Wish:
+    """One wish out of several: of each resource the intent that comes first. The wish is the strongest one's."""
+    chosen: dict[str, tuple[Wish, Intent]] = {}
+    for wish in several:
+        for member, intent in wish.intents.items():
+            if member not in chosen or intent.priority > chosen[member][1].priority:
+                chosen[member] = (wish, intent)
+    for wish in several:
+        for member, intent in wish.intents.items():
+            winner, done = chosen[member]
+            if winner is not wish and done.wanted != intent.wanted:
+                words = f"{winner.by} comes before it: {done.priority.words} before {intent.priority.words}"
+                withheld.append(not_done(wish.by, intent, done.wanted, "priority", words))
+    strongest = max(chosen.values(), key=lambda one: one[1].priority, default=(several[0], None))[0]
+    return strongest._replace(intents={member: intent for member, (_, intent) in chosen.items()})
 
 
-def _proposal(
-    given: Given, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, recorded: bool
-) -> Proposal:
-    action = Action(
-        kind="advise",
-        arguments={
-            "interval_s": given.interval_s,
-            "lifetime_s": given.lifetime_s,
-            "classes": given.classes,
-            "dead_bands": given.dead_bands,
-        },
-        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
-    )
+def _before(family: Family, wanted: Values, knowledge: Knowledge) -> Values:
+    """What was so, of what is wanted now."""
+    actual = family.actual(knowledge)
+    if family.name == SendRates.name:
+        return {EVERYBODY: Pace(interval_s=0.0), **actual}
+    return {member: value for member, value in actual.items() if member in wanted}
+
+
+def _untold(family: str, wish: Wish, allowed: str) -> list[Withheld]:
+    words = f"{family} is in shadow mode" if allowed == "shadow" else f"{family} is off"
+    return [not_done(wish.by, intent, None, "mode", words) for intent in wish.intents.values()]
+
+
+def _proposal(family: Family, standing: Standing, wish: Wish, knowledge: Knowledge) -> Proposal:
+    strongest = max(wish.intents.values(), key=lambda intent: intent.priority, default=None)
+    reason = _off(family, knowledge) if strongest is None else strongest.reason
+    action = family.action(standing)
     return Proposal(
-        plan=Plan(event="overload" if seen.overload else "overload resolved", actions=(action,)),
-        acts=given.acted,
-        recorded=recorded,
-        sentence=sentences.advised(given.interval_s, given.classes, seen, verdict),
-        phase=verdict.phase,
+        at_s=knowledge.at_s,
+        plan="",
+        round="",
+        by=wish.by,
+        phase=wish.phase,
+        events=knowledge.events,
+        action=action,
+        reason=reason,
+        sentence=sentences.sentence(action, knowledge, reason.because),
+        acts=standing.acted,
     )
 
 
-class Scaled(msgspec.Struct, frozen=True, kw_only=True):
-    """How many processing nodes were asked for, when, and whether anybody was really asked; None: nobody scales."""
-
-    nodes_wanted: int | None = None
-    at_s: float = 0.0
-    acted: bool = False
-
-    @property
-    def in_force(self) -> int | None:
-        return self.nodes_wanted if self.acted else None
-
-
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """The processing nodes that slices were last spread over, since when, and when that was last tried."""
-
-    over: tuple[str, ...] = ()
-    since_s: float = 0.0
-    tried_s: float = 0.0
-
-
-def scale(
-    scaled: Scaled, seen: Seen, verdict: Verdict, measurements: dict[str, float], *, acts: bool
-) -> tuple[Scaled, Proposal | None]:
-    """Another number of processing nodes, where the policy wants one, and again where it was asked for in vain."""
-    wanted = verdict.nodes_wanted
-    if wanted is None:
-        return scaled, None
-    running = seen.nodes_working + seen.nodes_starting
-    known = scaled.nodes_wanted if scaled.nodes_wanted is not None and scaled.acted == acts else running
-    in_vain = acts and running < wanted and not 0 <= seen.at_s - scaled.at_s < REPEATED_S
-    if wanted == known and not in_vain:
-        return msgspec.structs.replace(scaled, nodes_wanted=wanted, acted=acts), None
-    action = Action(
-        kind="scale",
-        arguments={"nodes_wanted": wanted},
-        reason=Reason(measurements=measurements, rule=verdict.rule, rejected=verdict.rejected),
-    )
-    return Scaled(nodes_wanted=wanted, at_s=seen.at_s, acted=acts), Proposal(
-        plan=Plan(event="demand changed", actions=(action,)),
-        acts=acts,
-        recorded=wanted != known,
-        sentence=sentences.scaled(wanted, running, seen, verdict),
-        phase=verdict.phase,
-    )
-
-
-def spread(
-    before: Spread, nodes: tuple[NodeState, ...], scaled: int | None, at_s: float
-) -> tuple[Spread, dict[int, str]]:
-    """Which slices go where. They follow the processing nodes once per change of these, and what did not get there is
-    sent again for a while; after that, what an operator moved by hand stays where it is."""
-    held = {node.name: node.slices for node in nodes if node.is_working}
-    staying = stayers(held, len(held) if scaled is None else max(1, scaled))
-    if not any(held.values()):
-        return before, {}
-    changed = staying != before.over
-    recent = at_s - before.since_s <= SETTLED_S and at_s - before.tried_s >= REPEATED_S
-    if not changed and not recent:
-        return before, {}
-    since_s = at_s if changed else before.since_s
-    moves = {move.slice: move.taker for move in slices_to_move(held, staying)}
-    return Spread(over=staying, since_s=since_s, tried_s=at_s), moves
-
-
-def move(moves: Mapping[int, str], nodes: tuple[NodeState, ...], phase: str) -> Proposal | None:
-    if not moves:
-        return None
-    reason = Reason(
-        measurements={
-            "nodes": float(sum(node.alive for node in nodes)),
-            "ready": float(sum(node.is_working for node in nodes)),
-        },
-        rule="every node that stays has as many slices as the others, or one more",
-        rejected="leave the slices where they are: a node without slices does nothing",
-    )
-    action = Action(kind="move", arguments={"takers": {str(slice_): to for slice_, to in moves.items()}}, reason=reason)
-    return Proposal(
-        plan=Plan(event="processing nodes changed", actions=(action,)),
-        acts=True,
-        recorded=True,
-        sentence=sentences.moved(moves),
-        phase=phase,
+def _off(family: Family, knowledge: Knowledge) -> Reason:
+    return Reason(
+        measurements=knowledge.chain,
+        rule=f"the policy of {family.name} is off",
+        rejected="go on as before: the operator does not allow it",
+        because=f"{family.name} protection is off",
     )

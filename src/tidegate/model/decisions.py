@@ -1,52 +1,83 @@
-"""Plans: what a policy wants done, and why. Nothing acts without a reason, and every reason is kept."""
+"""Decisions: what is done, by whose word, and why. Nothing acts without a reason, and every reason is kept."""
 
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
-SEND_RATE_MODES = ("acting", "shadow", "off")
+from tidegate.model.actions import Action
+from tidegate.model.effects import Effect
+from tidegate.model.intents import Reason
+
+MODES = ("acting", "cohort", "shadow", "off")
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that were measured, the rule that applied to them, and the alternative that was not taken.
-
-    The audit log keeps decisions of earlier versions, which had their measurements under another name; they are read
-    without them.
-    """
-
-    measurements: dict[str, float] = {}
-    rule: str
-    rejected: str
-
-
-class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing for one executor: ``kind`` names the executor, ``arguments`` are its own."""
-
-    kind: str
-    arguments: dict[str, Any]
-    reason: Reason
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Ordered actions. ``event`` says what made the plan necessary."""
-
-    event: str
-    actions: tuple[Action, ...] = ()
+POLICIES = ("send_rate", "nodes", "slices", "routes")
 
 
 class Mode(msgspec.Struct, frozen=True, kw_only=True):
-    """``acting``: plans are carried out; ``shadow``: they are made and written down; ``off``: none are made."""
+    """By policy. ``acting``: it is obeyed; ``cohort``: it is obeyed by a share of devices, slices and brokers, always
+    the same ones, and by one node at a time; ``shadow``: what it wants is only written down; ``off``: it is not
+    asked."""
 
     send_rate: str = "acting"
+    nodes: str = "acting"
+    slices: str = "acting"
+    routes: str = "acting"
+    cohort_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
     frozen: bool = False  # stops all acting at once, whatever the rest says
+
+    def of(self, family: str) -> str:
+        """The mode of a family of resources."""
+        return {
+            "send-rate": self.send_rate,
+            "nodes": self.nodes,
+            "slice": self.slices,
+            "route": self.routes,
+            "policy": self.send_rate,  # the one policy that has several algorithms
+        }[family]
+
+
+class Apply(msgspec.Struct, frozen=True, kw_only=True):
+    """The operator's word for one round: what is wanted now is carried out, where its policy is in shadow mode.
+    ``once`` tells one such word from the next."""
+
+    once: str
+
+    def mode(self, mode: Mode) -> Mode:
+        """The same, for this round."""
+        lifted = {name: "acting" for name in POLICIES if getattr(mode, name) == "shadow"}
+        return msgspec.structs.replace(mode, **lifted)
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """An action for whoever carries it out. ``acts``: do so. ``recorded``: it is a decision, write it down."""
+
+    at_s: float  # when it was decided, by the loop's own time
+    plan: str  # the plan that it belongs to
+    round: str  # the round in which it was decided
+    by: str  # the policy, or the rule, whose word it is
+    phase: str = ""
+    events: tuple[str, ...] = ()  # that were under way
+    action: Action
+    reason: Reason
+    sentence: str  # what is done and why, for a person
+    expects: Effect | None = None
+    acts: bool = True
+    recorded: bool = True
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the audit log: an action, who took it, when, and whether it was really carried out."""
+    """A line of the audit log: what was decided, by which controller, when, and whether it was really carried out."""
 
     at_s: float
     controller: str
+    plan: str
+    round: str  # the audit has what that round looked at
+    by: str
     phase: str
-    sentence: str  # what was done and why, for a person
+    sentence: str
     acted: bool
+    trouble: str = ""  # why it could not be carried out
     action: Action
+    reason: Reason
+    expects: Effect | None = None  # what came of it is told as a notice

@@ -44,6 +44,7 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     measured_at_s: float
     connections: int
     publishes: int  # readings that went on to a broker
+    publishers: int = 0  # connections that have published, and devices that came by HTTP within minutes
     acknowledged: int  # of those, how many were acknowledged
     advised: int  # advice messages sent
     bytes_in: int = 0
@@ -62,6 +63,7 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True):
     replaced: int = 0  # processes that died and were replaced; a counter
     classes: dict[str, ClassState] = {}  # devices whose class is known, by its name
     ledger: LedgerCounts = LedgerCounts()
+    left: bool = False  # it has stopped, and says so
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     # seconds is what the node can do; a batch that was small because little waited says nothing about that.
     limit_rows: float = 0.0
     limit_s: float = 0.0
+    full: bool = False  # the batch under way has as many rows as one may have
     ready: bool = True  # it has finished a batch; before that it only warms up
     problem: str | None = None
     batches: tuple[Batch, ...] = ()  # the newest ones, oldest first
@@ -106,7 +109,7 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     address: str
     healthy: bool
-    connections: int = 0
+    connections: int | None = None  # None where its page does not say
     problem: str | None = None
 
 
@@ -117,7 +120,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     arrived: int  # messages that brokers acknowledged
     committed: int  # of those, how many the tables have
     head_age_s: float  # age of the oldest message that the tables lack; 0 where none waits
-    devices: int  # clients connected to all gateways
+    devices: int  # that publish, at all gateways
     committed_at_s: float = 0.0  # when ``committed`` last grew, as the nodes say; 0 where they do not
     queued: int | None = None  # what waits, where a broker says it; else it follows from the counters
     starting: int = 0  # processing nodes that were started and do not work yet

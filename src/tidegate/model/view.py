@@ -4,10 +4,12 @@ import msgspec
 
 from tidegate.model.decisions import Decision, Mode
 from tidegate.model.ledger import CompletenessState
+from tidegate.model.notices import Notice
 from tidegate.model.observations import BrokerState, GatewayState, NodeState, SliceState
 from tidegate.model.tables import TablesState
 
 DECISIONS_SHOWN = 50  # of a view, the newest
+NOTICES_SHOWN = 50
 AGE_S_CAUTION = 2.0
 AGE_S_DANGER = 5.0
 # Data that gets older by more than this share of the time that passes is called ageing.
@@ -42,6 +44,28 @@ class ChainStates(msgspec.Struct, frozen=True, kw_only=True):
     tables: TablesState | None = None  # None where no maintainer has ever said how they are
 
 
+class RuleState(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule, and what came of it last. ``plan`` is empty while it waits for its event."""
+
+    name: str
+    on: str
+    active: bool  # its event is under way
+    plan: str = ""  # the state of its plan: "doing", "in force", "undoing", "stuck"
+    step: int = 0
+    steps: int = 0
+    trouble: str = ""
+
+
+class RulesState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator wants done when something happens. ``notices`` are the newest ones, oldest first."""
+
+    name: str = ""  # of the file that was applied last; empty where none was
+    applied_at_s: float = 0.0
+    rules: tuple[RuleState, ...] = ()
+    events: dict[str, bool] = {}  # whether each is under way
+    notices: tuple[Notice, ...] = ()
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """All of the first screen. ``samples`` and ``decisions`` are oldest first."""
 
@@ -54,6 +78,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     chain: ChainStates
     alarms: tuple[str, ...] = ()
     completeness: CompletenessState | None = None
+    rules: RulesState = RulesState()
+    withheld: tuple[str, ...] = ()  # what is wanted now and not done, and what stands between
 
     @property
     def now(self) -> Sample | None:

@@ -27,6 +27,10 @@ class Check(msgspec.Struct, frozen=True):
         return cls(name, value, f"<= {limit:g}", bool(value <= limit))
 
     @classmethod
+    def below(cls, name: str, value: float, limit: float) -> "Check":
+        return cls(name, value, f"< {limit:g}", bool(value < limit))
+
+    @classmethod
     def at_least(cls, name: str, value: float, limit: float) -> "Check":
         return cls(name, value, f">= {limit:g}", bool(value >= limit))
 

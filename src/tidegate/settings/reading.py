@@ -6,6 +6,7 @@ A document is a tree of tables, lists and values, as TOML and YAML parsers leave
 """
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,8 @@ import msgspec
 from tidegate.model.errors import UserError
 
 Path = tuple[str, ...]
+# Where a document is, or where in it a path stands.
+Place = str | Callable[[Path], str]
 Built = TypeVar("Built", bound=msgspec.Struct)
 _SHOWN_CHARACTERS = 60
 
@@ -41,40 +44,46 @@ TOML = Style(
 YAML = Style(name=_dotted, key_word=lambda _: "key", table_word=lambda _: "keys with values")
 
 
-def read(table: Mapping[str, Any], struct: type[Built], place: str, style: Style) -> Built:
+def read(table: Mapping[str, Any], struct: type[Built], place: Place, style: Style) -> Built:
     """The struct that the table describes."""
     return built(checked(table, struct, place, style), struct, place, style)
 
 
 def checked(
-    table: Mapping[str, Any], struct: type[msgspec.Struct], place: str, style: Style, path: Path = ()
+    table: Mapping[str, Any], struct: type[msgspec.Struct], place: Place, style: Style, path: Path = ()
 ) -> dict[str, Any]:
     """The same table with every value converted."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
     found: dict[str, Any] = {}
     for key, value in table.items():
         if key not in fields:
-            raise UserError(f"{place}: {unknown(str(key), fields, style, path)}")
+            raise UserError(f"{_at(place, (*path, str(key)))}: {unknown(str(key), fields, style, path)}")
         found[key] = _checked_value(value, fields[key].type, place, style, (*path, key))
     missing = next((field for field in fields.values() if field.required and field.encode_name not in found), None)
     if missing is not None:
         name, wanted = style.name((*path, missing.encode_name)), expected(missing.type)
-        raise UserError(f"{place}: {name} is missing: expected {wanted}.")
+        raise UserError(f"{_at(place, path)}: {name} is missing: expected {wanted}.")
     return found
 
 
-def _checked_value(value: Any, kind: Any, place: str, style: Style, path: Path) -> Any:
+def _checked_value(value: Any, kind: Any, place: Place, style: Style, path: Path) -> Any:
     struct, items = struct_of(kind), _item_struct(kind)
     if struct is not None and not (value is None and _may_be_none(kind)):
         if not isinstance(value, dict):
-            raise UserError(f"{place}: {_last(path)} is {show(value)}: expected {style.table_word(path)}.")
+            wanted = f"expected {style.table_word(path)}"
+            raise UserError(f"{_at(place, path)}: {_last(path)} is {show(value)}: {wanted}.")
         return checked(value, struct, place, style, path)
     if items is not None and isinstance(value, list):
         return [_checked_value(one, items, place, style, (*path, f"[{n}]")) for n, one in enumerate(value)]
-    return convert(value, kind, f"{place}: {style.name(path)}")
+    named = _named_struct(kind)
+    if named is not None and isinstance(value, dict):
+        keys = [_key(key, kind, f"{_at(place, (*path, str(key)))}: {style.name(path)}") for key in value]
+        each = zip(keys, value.values(), strict=True)
+        return {key: _checked_value(one, named, place, style, (*path, key)) for key, one in each}
+    return convert(value, kind, f"{_at(place, path)}: {style.name(path)}")
 
 
-def built(tree: Mapping[str, Any], struct: type[Built], place: str, style: Style, path: Path = ()) -> Built:
+def built(tree: Mapping[str, Any], struct: type[Built], place: Place, style: Style, path: Path = ()) -> Built:
     """The values themselves, from the leaves up; a contradiction between them is named with its place."""
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(struct):
@@ -84,16 +93,19 @@ def built(tree: Mapping[str, Any], struct: type[Built], place: str, style: Style
     try:
         return struct(**values)
     except UserError as error:
-        raise UserError(f"{place}: {error}") from None
+        raise UserError(f"{_at(place, (*path, *parts(error.where)))}: {error}") from None
     except (TypeError, ValueError) as error:
         where = f"{style.name(path)} " if path else ""
-        raise UserError(f"{place}: {where}{str(error).rstrip('.')}.") from None
+        raise UserError(f"{_at(place, path)}: {where}{str(error).rstrip('.')}.") from None
 
 
-def _built_value(value: Any, kind: Any, place: str, style: Style, path: Path) -> Any:
+def _built_value(value: Any, kind: Any, place: Place, style: Style, path: Path) -> Any:
     struct, items = struct_of(kind), _item_struct(kind)
     if struct is not None and isinstance(value, dict):
         return built(value, struct, place, style, path)
+    named = _named_struct(kind)
+    if named is not None:
+        return {key: built(one, named, place, style, (*path, key)) for key, one in value.items()}
     if items is not None:
         return tuple(built(one, items, place, style, (*path, f"[{n}]")) for n, one in enumerate(value))
     return value
@@ -131,12 +143,30 @@ def _item_struct(kind: Any) -> type[msgspec.Struct] | None:
     return None
 
 
+def _named_struct(kind: Any) -> type[msgspec.Struct] | None:
+    """The struct of each value, where the type is a table of structs by their names."""
+    return struct_of(typing.get_args(kind)[1]) if typing.get_origin(kind) is dict else None
+
+
+def _key(key: Any, kind: Any, what: str) -> str:
+    return str(convert(key, typing.get_args(kind)[0], f"{what}: the name"))
+
+
 def _is_union(kind: Any) -> bool:
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
 def _may_be_none(kind: Any) -> bool:
     return _is_union(kind) and type(None) in typing.get_args(kind)
+
+
+def parts(dotted: str) -> Path:
+    """What ``where`` of an error says, as a path: ``rules[0].on`` is rules, [0], on."""
+    return tuple(part for part in re.split(r"\.|(?=\[)", dotted) if part)
+
+
+def _at(place: Place, path: Path) -> str:
+    return place if isinstance(place, str) else place(path)
 
 
 def _last(path: Path) -> str:
@@ -167,8 +197,10 @@ def _describe(info: msgspec.inspect.Type) -> str:
             words = f"[{', '.join(_describe(item) for item in items)}]"
         case msgspec.inspect.UnionType(types=types):
             words = " or ".join(_describe(each) for each in types)
-        case msgspec.inspect.StructType() | msgspec.inspect.DictType():
+        case msgspec.inspect.DictType(value_type=msgspec.inspect.AnyType()) | msgspec.inspect.StructType():
             words = "keys with values"
+        case msgspec.inspect.DictType(value_type=value):
+            words = f"keys with values, each {_describe(value)}"
         case _:
             words = type(info).__name__.removesuffix("Type").lower()
     return words

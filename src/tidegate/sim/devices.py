@@ -178,6 +178,7 @@ class EventDevice(SimulatedDevice):
         self._chance = chance
         self._mean_s = around.load.default_interval_s
         self._due_s = self._lapses_s = math.inf
+        self._advice: Advice | None = None
         self._connected_s = 0.0
 
     def _begin(self, now_s: float) -> None:
@@ -198,18 +199,23 @@ class EventDevice(SimulatedDevice):
 
     def _obey(self, advice: Advice, now_s: float) -> None:
         self._let_lapse(now_s)
+        self._follow(advice, now_s)
+
+    def _follow(self, advice: Advice | None, now_s: float) -> None:
         load = self._around.load
-        self._stretch(load.default_interval_s * advice.dead_band_of(load.name) ** load.elasticity, now_s)
-        self._lapses_s = now_s + advice.lifetime_s
+        band = 1.0 if advice is None else advice.dead_band_of(load.name)
+        self._stretch(load.default_interval_s * band**load.elasticity, now_s)
+        self._advice = advice
+        self._lapses_s = math.inf if advice is None else now_s + advice.lifetime_s
 
     def _in_force_s(self, now_s: float) -> float:
         self._let_lapse(now_s)
         return self._mean_s
 
     def _let_lapse(self, now_s: float) -> None:
-        if now_s >= self._lapses_s:
-            self._stretch(self._around.load.default_interval_s, self._lapses_s)
-            self._lapses_s = math.inf
+        while now_s >= self._lapses_s:
+            assert self._advice is not None
+            self._follow(self._advice.after(self._advice.lifetime_s), self._lapses_s)
 
     def _stretch(self, mean_s: float, now_s: float) -> None:
         self._due_s = now_s + (self._due_s - now_s) * mean_s / self._mean_s

@@ -9,9 +9,12 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from tidegate.control.policy import Seen, SendRatePolicy, Verdict
-from tidegate.loop import policies as registry
+from tidegate.loop.policies import registry
 from tidegate.model.errors import UserError
+from tidegate.model.intents import Algorithm
 from tidegate.sim.scenario import Scenario, Strategy
 
 
@@ -30,6 +33,13 @@ def build(scenario: Scenario, strategy: Strategy) -> SendRatePolicy[Any]:
     what = f"policy {strategy.policy}"
     settings = registry.settings_for(settings_type, strategy.options, what, default_rate_per_s, classes)
     return OwnPolicy(strategy.policy, kind, settings)
+
+
+def chosen(scenario: Scenario, strategy: Strategy, algorithm: Algorithm) -> SendRatePolicy[Any]:
+    """What a rule lets the strategy follow: another policy, or the same one with other options."""
+    name = algorithm.name or strategy.policy
+    own = strategy.options if name == strategy.policy else {}
+    return build(scenario, msgspec.structs.replace(strategy, policy=name, options={**own, **algorithm.options}))
 
 
 class OwnPolicy:

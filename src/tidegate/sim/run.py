@@ -6,11 +6,13 @@ from typing import Any
 from tidegate.control.policy import SendRatePolicy
 from tidegate.control.scaling.coupling import Coupled
 from tidegate.control.send_rate.oracle import Oracle
-from tidegate.loop.events import Event
-from tidegate.loop.expressions import Expression
+from tidegate.loop.events import OVERLOAD, overload
 from tidegate.loop.machine import ControlLoop
-from tidegate.loop.monitors import PROPERTIES
+from tidegate.loop.policies.nodes import NodeCount
+from tidegate.loop.policies.send_rate import SendRate
+from tidegate.loop.promises import Promises
 from tidegate.model.errors import UserError
+from tidegate.model.intents import Algorithm
 from tidegate.sim import policies, recording
 from tidegate.sim.measuring import Measuring
 from tidegate.sim.result import Result
@@ -74,13 +76,27 @@ def _tell_truth(policy: SendRatePolicy[Any], world: World) -> None:
         inner.truth = world.truth
 
 
-def _loop(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[Any]) -> ControlLoop[Any]:
-    expression = Expression(strategy.overload, PROPERTIES, f"Strategy {strategy.title}: overload")
+def _loop(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[Any]) -> ControlLoop:
+    event = overload(strategy.overload, strategy.overload_for_s, f"Strategy {strategy.title}: overload")
+
+    def chosen(_: str, algorithm: Algorithm) -> SendRate[Any]:
+        return SendRate(policies.chosen(scenario, strategy, algorithm), scenario.advice_lifetime_s)
+
+    for rule in strategy.rules.rules:
+        for step in rule.plan:
+            if step.algorithm is not None:
+                policies.chosen(scenario, strategy, step.algorithm)  # a mistake is told before anything runs
     return ControlLoop(
-        policy,
-        Event(expression, strategy.overload_for_s),
+        [SendRate(policy, scenario.advice_lifetime_s), NodeCount()],
+        {OVERLOAD: event},
         window_s=scenario.window_s,
-        advice_lifetime_s=scenario.advice_lifetime_s,
+        rules=strategy.rules,
+        choose=chosen,
+        promises=Promises(
+            (),
+            1.0 / scenario.told_interval_s,
+            scenario.advice_half_life_s,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tidegate.devices.pattern import Pattern
+from tidegate.loop.rules import RuleSet
 from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.classes import ClassName, DeviceClass
 from tidegate.model.errors import UserError
@@ -140,6 +141,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     default_interval_s: _Interval | None = None
     window_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 3.0
     advice_lifetime_s: Annotated[float, msgspec.Meta(gt=0, le=INTERVAL_S_MAX)] = 10.0
+    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
 
     def __post_init__(self) -> None:
         if not self.classes:
@@ -171,6 +173,7 @@ class Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     overload: str = "waiting > 1"
     overload_for_s: Seconds = 0.0
     nodes_at_start: NodeCount | None = None  # to start with, in place of the scenario's number
+    rules: RuleSet = RuleSet()  # as in a rule file
 
     @property
     def title(self) -> str:

@@ -1,7 +1,5 @@
 """One world in virtual time: devices, queue, nodes and sensors around a controller."""
 
-from typing import Any
-
 import simpy
 
 from tidegate.control.send_rate.oracle import Truth
@@ -29,7 +27,7 @@ class World:
     def __init__(
         self,
         scenario: Scenario,
-        loop: ControlLoop[Any],
+        loop: ControlLoop,
         seed: int,
         *,
         nodes_at_start: int | None = None,

@@ -1,7 +1,7 @@
 """The HTTP API: the view, the decisions and the mode as JSON, and the metrics. Errors are one sentence of text."""
 
 import time
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -17,11 +17,23 @@ DECISIONS_DEFAULT = 20
 router = APIRouter()
 
 
-class ModeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Both fields are wanted: half a mode would silently keep the other half of somebody else's."""
+_Word = Literal["acting", "cohort", "shadow", "off"]
 
-    send_rate: Literal["acting", "shadow", "off"]
+
+class ModeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first two are wanted: half a mode would silently keep the other half of somebody else's. What is said of the
+    other policies stays as it is unless it is named."""
+
+    send_rate: _Word
     frozen: bool
+    nodes: _Word | None = None
+    slices: _Word | None = None
+    routes: _Word | None = None
+    cohort_share: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+
+    def changed(self, mode: Mode) -> Mode:
+        said = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return msgspec.structs.replace(mode, **said)
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,10 +61,10 @@ async def set_mode(request: Request) -> Response:
         wanted = msgspec.json.decode(await request.body(), type=ModeRequest)
     except msgspec.DecodeError as error:
         return _bad(
-            f'The mode is not understood ({error}): send {{"send_rate": "acting", "shadow" or "off", '
+            f'The mode is not understood ({error}): send {{"send_rate": "acting", "cohort", "shadow" or "off", '
             '"frozen": true or false}.'
         )
-    mode = Mode(send_rate=wanted.send_rate, frozen=wanted.frozen)
+    mode = wanted.changed(source_of(request).view().mode)
     await source_of(request).set_mode(mode)
     return _json(mode)
 

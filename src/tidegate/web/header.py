@@ -6,13 +6,13 @@ from html import escape
 import msgspec
 from nicegui import events, ui
 
-from tidegate.model.decisions import SEND_RATE_MODES, Mode
+from tidegate.model.decisions import MODES, Mode
 from tidegate.model.errors import TidegateError
 from tidegate.model.view import View, state_of
 from tidegate.web.components.stations import alarms_html
 from tidegate.web.values.words import MODE_SENTENCES, SEVERITY_WORDS, mode_word
 
-MODE_WORDS = {mode: mode.capitalize() for mode in SEND_RATE_MODES}
+MODE_WORDS = {mode: mode.capitalize() for mode in MODES}
 
 
 class PageHeader:
@@ -45,7 +45,7 @@ class PageHeader:
         self._alarms.content = alarms_html(view.alarms)
         word = mode_word(view.mode)
         self._word.content = f"<b>{escape(word)}</b> <span class='quiet'>{MODE_SENTENCES.get(word, '')}</span>"
-        self._switch.value = view.mode.send_rate if view.mode.send_rate in SEND_RATE_MODES else None
+        self._switch.value = view.mode.send_rate if view.mode.send_rate in MODES else None
         self._freeze.text = "Release" if view.mode.frozen else "Freeze"
 
     async def _switched(self, event: events.ValueChangeEventArguments[str | None]) -> None:

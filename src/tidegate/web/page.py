@@ -16,6 +16,7 @@ from tidegate.web.tabs.decisions.panel import DecisionsPanel
 from tidegate.web.tabs.gateways.panel import GatewaysPanel
 from tidegate.web.tabs.overview.panel import OverviewPanel
 from tidegate.web.tabs.pipeline.panel import PipelinePanel
+from tidegate.web.tabs.rules.panel import RulesPanel
 from tidegate.web.tabs.send_rates.panel import SendRatesPanel
 from tidegate.web.values.ages import STALE_S, view_age_s
 from tidegate.web.values.publish_rates import PublishRates, RateWindow
@@ -50,6 +51,7 @@ TABS = (
         runs=lambda view: bool(view.chain.nodes or view.chain.slices or view.chain.tables),
         panel=PipelinePanel,
     ),
+    Tab(name="Rules", runs=lambda view: bool(view.rules.name or view.rules.notices), panel=lambda _: RulesPanel()),
     Tab(name="Decisions", runs=lambda view: bool(view.decisions), panel=lambda _: DecisionsPanel()),
 )
 

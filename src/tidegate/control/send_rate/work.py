@@ -36,6 +36,7 @@ RATIO_MAX = 4.0
 PAUSES_MAX = 3.0
 # Between a nanosecond and eleven days: beyond that a figure is a broken sensor's, and would drown all others.
 SECONDS_MIN, SECONDS_MAX = 1e-9, 1e6
+UNKNOWNS_MAX = 32  # that may be kept of classes which are gone
 GIVEN = ""  # the unknown that all classes of given cost share
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -101,16 +102,20 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _with_room_for(self, shares: Mapping[str, float]) -> "Work":
-        """Unknowns that are new begin as an average message, in doubt."""
+        """Unknowns that are new begin as an average message, in doubt; of too many, those that nobody sends go."""
         mean = sum(self.seconds.values()) / len(self.seconds)
-        names = [*self.seconds, *(name for name in shares if name not in self.seconds)]
-        size = len(self.doubt)
+        crowded = len(self.seconds.keys() | shares.keys()) > UNKNOWNS_MAX
+        kept = [name for name in self.seconds if name in shares or not crowded]
+        names = [*kept, *(name for name in shares if name not in kept)]
+        places = {name: place for place, name in enumerate(self.seconds) if place < len(self.doubt)}
         doubt = tuple(
             tuple(
-                self.doubt[row][column] if row < size and column < size else DOUBT_FIRST * (row == column)
-                for column in range(len(names))
+                self.doubt[places[row]][places[column]]
+                if row in places and column in places
+                else DOUBT_FIRST * (row == column)
+                for column in names
             )
-            for row in range(len(names))
+            for row in names
         )
         return msgspec.structs.replace(
             self, seconds={name: self.seconds.get(name, mean) for name in names}, doubt=doubt

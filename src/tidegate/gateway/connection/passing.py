@@ -65,6 +65,7 @@ class Passing:
         enforces: bool,
         version: int,
         tells_quota: bool,
+        place: float = 0.0,
     ) -> None:
         self.hold = hold
         self.counters = counters
@@ -73,6 +74,7 @@ class Passing:
         self._classes = classes
         self._advice = advice
         self._enforces = enforces
+        self._place = place
         self._version = version
         self._tells_quota = tells_quota
         # Whether what may pass depends on the very moment: a topic's limit, or an enforced rate.
@@ -170,7 +172,7 @@ class Passing:
         if self._joined:
             self._revision = self._advice.revision
             enforces = self._enforces and self._class not in self._rules.unpaced
-            rate_per_s = self._advice.rate_of(self._class) if enforces else None
+            rate_per_s = self._advice.rate_of(self._class, self._place) if enforces else None
             self.hold.limit(rate_per_s, now_s)
             self.needs_time = self._rules.has_limits or rate_per_s is not None
 

@@ -65,6 +65,7 @@ class Session:
         news_bytes_max: int = 0,
         packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
         noting: Noting | None = None,
+        place: float = 0.0,
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
@@ -79,6 +80,7 @@ class Session:
         self._limits = limits
         self._advice = advice
         self._noting = noting
+        self._place = place  # of the device, for advice that is meant for a share of them
         self._tally = passing.counters.tally
         self._asked_keep_alive_s = keep_alive_s
         self._packet_bytes_max = packet_bytes_max
@@ -258,7 +260,7 @@ class Session:
         """The advice for a device that has not asked for it, if there is any that it has not been told."""
         if self._filters.subscribed or not self._news_bytes_max or self._revision == self._advice.revision:
             return b""
-        document = self._advice.document()
+        document = self._advice.document(self._place)
         # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
         self._revision = self._advice.revision
         self._tally.advised += bool(document)
@@ -295,7 +297,7 @@ class Session:
 
     def _with_advice(self, data: bytes) -> bytes:
         if self._filters.subscribed:
-            packet = self._advice.packet(self._version)
+            packet = self._advice.packet(self._version, self._place)
             if len(packet) > self._packet_bytes_max:
                 packet = b""
             self._revision = self._advice.revision

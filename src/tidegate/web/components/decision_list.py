@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from html import escape
 
+import msgspec
 from nicegui import ui
 
+from tidegate.model.actions import kind_of
 from tidegate.model.decisions import Decision
 from tidegate.web.values.words import phase_word
 
@@ -35,15 +37,16 @@ class DecisionList:
 
 def decision_html(decision: Decision) -> str:
     """One line; behind it the measurements, the rule and what was not done. The browser fills in its time."""
-    word = phase_word(decision.phase) + ("" if decision.acted else ", not acted")
-    reason = decision.action.reason
+    word = (phase_word(decision.phase) or decision.by) + ("" if decision.acted else ", not acted")
+    reason = decision.reason
     measurements = ", ".join(f"{name} = {value:,.4g}" for name, value in reason.measurements.items())
-    arguments = ", ".join(f"{name} = {_short(value)}" for name, value in decision.action.arguments.items())
+    arguments = ", ".join(f"{name} = {_short(value)}" for name, value in _arguments(decision).items())
     parts = (
         ("Measurements", measurements),
         ("Rule", reason.rule),
         ("Not taken", reason.rejected),
-        ("Action", f"{decision.action.kind}: {arguments}"),
+        ("Expected", decision.expects.words if decision.expects is not None else "nothing that can be measured"),
+        ("Action", f"{kind_of(decision.action)}: {arguments}"),
         ("By", decision.controller),
     )
     behind = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in parts)
@@ -51,6 +54,14 @@ def decision_html(decision: Decision) -> str:
         f"<summary><time class='quiet' data-at='{decision.at_s:.3f}'></time><span class='tide'>{escape(word)}</span>"
         f"<span class='sentence'>{escape(decision.sentence)}</span></summary><dl>{behind}</dl>"
     )
+
+
+def _arguments(decision: Decision) -> dict[str, object]:
+    """What the executor was given; a document of its own is shown by its fields."""
+    fields: dict[str, object] = msgspec.to_builtins(decision.action)
+    del fields["kind"]
+    only = next(iter(fields.values()), None)
+    return only if len(fields) == 1 and isinstance(only, dict) and "takers" not in fields else fields
 
 
 def _short(value: object) -> str:

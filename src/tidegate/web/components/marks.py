@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 
+from tidegate.model.actions import Advise
 from tidegate.model.decisions import Decision
 from tidegate.model.view import DECISIONS_SHOWN, Sample
 from tidegate.web.components.colours import colour
@@ -44,7 +45,7 @@ def _turns(decisions: Sequence[Decision]) -> list[tuple[Decision, str]]:
     # Where older decisions were left out of the view, how it was before the first one is not known.
     is_cut = len(decisions) >= DECISIONS_SHOWN
     for decision in decisions:
-        if decision.action.kind != "advise":
+        if not isinstance(decision.action, Advise):
             continue
         word = held_word(decision.phase)
         if is_held(decision.phase) and not decision.acted:

@@ -18,6 +18,13 @@ def of_controller(view: View, now_s: float) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "tidegate_acting", "1 where plans are carried out, 0 in shadow mode, off or frozen.", value=acts
     )
+    events = GaugeMetricFamily("tidegate_event_active", "1 while an event is under way.", labels=["event"])
+    for name, active in sorted(view.rules.events.items()):
+        events.add_metric([name], active)
+    yield events
+    stuck = sum(rule.plan == "stuck" for rule in view.rules.rules)
+    yield GaugeMetricFamily("tidegate_plans_stuck", "Plans of rules that are stuck.", value=stuck)
+    yield GaugeMetricFamily("tidegate_withheld", "What is wanted now and not done.", value=len(view.withheld))
     yield GaugeMetricFamily("tidegate_alarms", "Alarms that are raised now.", value=len(view.alarms))
     age_s = view_age_s(view, now_s)
     if age_s is not None:
@@ -32,7 +39,7 @@ def of_sample(now: Sample) -> Iterator[Metric]:
         ("tidegate_backlog_messages", "Messages that brokers acknowledged and the tables lack.", now.waiting),
         ("tidegate_arrival_messages_per_second", "Messages that arrive at the brokers.", now.arrival_per_s),
         ("tidegate_departure_messages_per_second", "Messages that reach the tables.", now.departure_per_s),
-        ("tidegate_devices_connected", "Devices connected to all gateways.", now.devices),
+        ("tidegate_devices_connected", "Devices that publish, at all gateways.", now.devices),
         (
             "tidegate_capacity_messages_per_second",
             "What the pipeline can take, as far as it is known.",

@@ -13,7 +13,7 @@ def of_brokers(chain: ChainStates) -> Iterator[Metric]:
     connections = GaugeMetricFamily("tidegate_broker_connections", "Clients of this broker.", labels=["broker"])
     for broker in chain.brokers:
         healthy.add_metric([broker.name], broker.healthy)
-        if broker.healthy:
+        if broker.connections is not None:
             connections.add_metric([broker.name], broker.connections)
     yield from filled(healthy, connections)
 

@@ -1,10 +1,10 @@
 """What devices are asked for now, or would be: in shadow mode decisions are made and nobody is told."""
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from tidegate.model.actions import Advise
 from tidegate.model.advice import Advice
 from tidegate.model.decisions import Decision
 from tidegate.model.view import Sample, View, seconds
@@ -81,10 +81,5 @@ def others_of(view: View, apart: Iterable[str]) -> str:
 
 
 def _advice(decisions: Sequence[Decision]) -> list[tuple[Decision, Advice]]:
-    """Decisions about advice. What another version wrote and this one cannot read is left out."""
-    found = []
-    for decision in decisions:
-        if decision.action.kind == "advise":
-            with contextlib.suppress(msgspec.ValidationError):
-                found.append((decision, msgspec.convert(decision.action.arguments, Advice)))
-    return found
+    """Decisions about advice."""
+    return [(one, one.action.advice) for one in decisions if isinstance(one.action, Advise)]

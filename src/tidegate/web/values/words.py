@@ -7,6 +7,7 @@ NOTHING_MEASURED = "Nothing is measured yet."
 SEVERITY_WORDS = {"good": "● Good", "caution": "▲ Caution", "danger": "■ Danger"}
 MODE_SENTENCES = {
     "acting": "Decisions are carried out.",
+    "cohort": "Decisions are carried out for a share of the devices.",
     "shadow": "Decisions are made and written down, nobody is told.",
     "off": "No decisions about send rates are made.",
     "frozen": "All acting is stopped until it is released.",

@@ -14,7 +14,7 @@ def brokers(view: View) -> Table:
                 broker.name,
                 broker.address,
                 "● healthy" if broker.healthy else "■ not healthy",
-                number(broker.connections if broker.healthy else None),
+                number(broker.connections),
                 broker.problem or "none",
             )
             for broker in view.chain.brokers

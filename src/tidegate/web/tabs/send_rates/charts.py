@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tidegate.model.actions import Advise, ScaleNodes
 from tidegate.model.decisions import Decision
 from tidegate.model.view import Sample, View, seconds
 from tidegate.web.components.lines import LINES_MAX, RATES_TITLE, end_s, fitted, line, named, rates, recent, tops
@@ -47,11 +48,11 @@ def send_rates(view: View) -> ChartOptions:
 
 
 def about_send_rates(decisions: Sequence[Decision]) -> list[Decision]:
-    return [decision for decision in decisions if decision.action.kind in ("advise", "scale")]
+    return [decision for decision in decisions if isinstance(decision.action, Advise | ScaleNodes)]
 
 
 def _panel_of(decision: Decision) -> int:
-    return _NODES_PANEL if decision.action.kind == "scale" else _RATES_PANEL
+    return _NODES_PANEL if isinstance(decision.action, ScaleNodes) else _RATES_PANEL
 
 
 def _interval_title(*, is_shadow: bool) -> str:

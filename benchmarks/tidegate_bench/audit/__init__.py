@@ -1,0 +1,1 @@
+"""Every decision of a run made again from the audit alone."""

@@ -1,0 +1,118 @@
+"""Actions are checked: what an action was expected to change is measured, and what did not come is taken back.
+
+One check is under way per family. An effect that shows ends it. One that has not shown in time contradicts the action:
+from then on, for a cool-down, what was so before takes the place of what is wanted, and says so. What nobody can
+measure proves nothing either way, and is given up after a while.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from tidegate.loop.families import FAMILIES
+from tidegate.loop.in_force import Values
+from tidegate.loop.knowledge import Knowledge
+from tidegate.model.effects import Effect
+from tidegate.model.intents import Intent, Reason
+from tidegate.model.notices import EffectReport
+
+COOLING_S = 120.0
+IDLE_S_MAX = 5.0
+GIVEN_UP = 10  # times the time in which an effect was to show, and nobody could measure it: it is looked for no more
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """``before``: what was so when it was decided, by member."""
+
+    plan: str
+    family: str
+    expects: Effect
+    before: Values
+    since_s: float
+
+
+class Cooling(msgspec.Struct, frozen=True, kw_only=True):
+    """``expected`` did not come; ``instead`` is wanted in the place of what was to bring it, by member."""
+
+    instead: Values
+    expected: Effect
+    until_s: float
+    because: str
+
+
+class Checked(NamedTuple):
+    checks: dict[str, Check]
+    cooling: dict[str, Cooling]
+    reports: tuple[EffectReport, ...]
+
+
+def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge: Knowledge, idle_s: float) -> Checked:
+    """Which effects have shown by now, and which did not come; all by family. Before a whole window was seen nobody
+    knows. ``idle_s``: for how long nothing was decided; a longer while, frozen or without a leader, does not count."""
+    if idle_s > IDLE_S_MAX:
+        checks = {name: msgspec.structs.replace(one, since_s=one.since_s + idle_s) for name, one in checks.items()}
+    open_, cools, reports = dict(checks), {}, []
+    for name, one in cooling.items():
+        # Where the clock was set back a cool-down is no longer than it would have been.
+        if one.until_s >= knowledge.at_s:
+            until_s = min(one.until_s, knowledge.at_s + COOLING_S)
+            cools[name] = msgspec.structs.replace(one, until_s=until_s)
+    for name, check in checks.items() if knowledge.complete else ():
+        value = knowledge.properties.get(check.expects.source, {}).get(check.expects.quantity)
+        passed_s = knowledge.measured_at_s - check.since_s
+        if value is not None and check.expects.holds(value):
+            del open_[name]
+            reports.append(_report(check, knowledge, value, cooling_s=0.0))
+        elif value is not None and passed_s >= check.expects.within_s:
+            del open_[name]
+            cools[name] = Cooling(
+                instead=check.before,
+                expected=check.expects,
+                until_s=knowledge.at_s + COOLING_S,
+                because=_because(check, value),
+            )
+            reports.append(_report(check, knowledge, value, cooling_s=COOLING_S))
+        elif passed_s >= GIVEN_UP * check.expects.within_s:
+            del open_[name]
+            reports.append(_report(check, knowledge, None, cooling_s=0.0))
+    return Checked(open_, cools, tuple(reports))
+
+
+def cooled(family: str, intents: Mapping[str, Intent], cooling: Cooling | None) -> dict[str, Intent]:
+    """The same intents, with what was so before in the place of what was contradicted."""
+    if cooling is None:
+        return dict(intents)
+    wanted = {member: intent.wanted for member, intent in intents.items()}
+    if not FAMILIES[family].is_stronger(wanted, cooling.instead, cooling.expected):
+        return dict(intents)
+    first = next(iter(intents.values()))
+    reason = Reason(
+        measurements=first.reason.measurements,
+        rule="an action whose effect does not show is taken back, and not made again for a while",
+        rejected=f"do it all the same: {first.reason.rule}",
+        because=cooling.because,
+    )
+    return {
+        member: msgspec.structs.replace(
+            first, resource=f"{family}/{member}" if member else family, wanted=value, reason=reason
+        )
+        for member, value in cooling.instead.items()
+    }
+
+
+def _report(check: Check, knowledge: Knowledge, value: float | None, cooling_s: float) -> EffectReport:
+    return EffectReport(
+        at_s=knowledge.at_s,
+        plan=check.plan,
+        family=check.family,
+        expects=check.expects,
+        shown=value is not None and cooling_s == 0,
+        value=value,
+        cooling_s=cooling_s,
+    )
+
+
+def _because(check: Check, value: float) -> str:
+    effect = check.expects
+    return f"decision {check.plan} was to bring {effect.words}, and it is {value:,.4g}"

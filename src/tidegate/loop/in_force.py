@@ -1,0 +1,93 @@
+"""What is in force: of every family what was said last, whether anybody was really told, and for how long it holds.
+
+Written once for all of them: what is a decision, what only a renewal, what is asked for again because it did not come,
+and what shadow mode leaves undone. Send rates are a lease: while they hold devices back they are told again at a third
+of their lifetime, and a withdrawal for one lifetime, after which no lease of what was told before can be left. What
+does not lapse is told again while it is not so.
+"""
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from tidegate.loop.knowledge import Knowledge, Standing
+from tidegate.model.actions import Action
+from tidegate.model.effects import Effect
+from tidegate.model.intents import Value
+
+REPEATED_S = 10.0
+
+Values = dict[str, Value]
+Said = Literal["decided", "again"]
+
+
+class Family(Protocol):
+    """Resources that one action speaks for; their values are by member."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lapses(self) -> bool:
+        """Whether what is said of it holds only for a while, so that silence takes it back."""
+        ...
+
+    def actual(self, knowledge: Knowledge) -> Values:
+        """What is so, whoever made it so."""
+        ...
+
+    def is_same(self, before: Values, after: Values) -> bool: ...
+
+    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float) -> float: ...
+
+    def is_withdrawal(self, values: Values) -> bool: ...
+
+    def effect(self, wanted: Values, knowledge: Knowledge) -> Effect | None:
+        """What this will have changed, if it works; None where nothing can be told of that."""
+        ...
+
+    def is_stronger(self, wanted: Values, instead: Values, expected: Effect) -> bool:
+        """Whether it goes further than what was so before, in the way that was to have this effect."""
+        ...
+
+    def action(self, standing: Standing) -> Action: ...
+
+
+def step(
+    family: Family,
+    before: Standing,
+    wanted: Values,
+    knowledge: Knowledge,
+    lifetime_s: float,
+    *,
+    acts: bool,
+    to_others: bool = False,
+) -> tuple[Standing, Said | None]:
+    """What is in force after somebody wanted this, and what has to be said of it. ``to_others``: it is meant for
+    others than before, who have to be told whatever it is."""
+    now_s, actual = knowledge.at_s, family.actual(knowledge)
+    if before.is_over(now_s):
+        before = Standing(acted=before.acted, share=before.share)
+    known = before.values if before.acted == acts else actual
+    matters = not (family.is_withdrawal(before.values) and family.is_withdrawal(wanted))
+    if not family.is_same(known, wanted) or (to_others and matters):
+        lasting_s = family.lifetime_s(wanted, before, lifetime_s)
+        told = Standing(values=wanted, acted=acts, decided_at_s=now_s, told_at_s=now_s, lifetime_s=lasting_s)
+        return told, "decided"
+    if not family.lapses:  # what does not lapse is in force by being so
+        before = msgspec.structs.replace(before, values=wanted, acted=acts)
+    if not (acts and before.acted):
+        return before, None
+    if family.lapses:
+        due = _renewal_due(before, now_s, withdrawn=family.is_withdrawal(before.values))
+    else:
+        due = not family.is_same(actual, wanted) and not 0 <= now_s - before.told_at_s < REPEATED_S
+    return (msgspec.structs.replace(before, told_at_s=now_s), "again") if due else (before, None)
+
+
+def _renewal_due(standing: Standing, now_s: float, *, withdrawn: bool) -> bool:
+    if withdrawn and now_s >= standing.decided_at_s + standing.lifetime_s:
+        return False
+    if now_s < standing.told_at_s:  # the clock went back: nobody knows how long ago that was
+        return True
+    return now_s >= standing.told_at_s + standing.lifetime_s / 3

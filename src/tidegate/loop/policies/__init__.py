@@ -1,0 +1,1 @@
+"""The loop's policies: each looks at what is known, and says what it wants of which resources."""

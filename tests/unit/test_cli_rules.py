@@ -1,0 +1,36 @@
+"""``tidegate rules`` without an installation: what can be applied, what cannot and why, and the schema."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate.cli.main import run
+
+
+def test_the_example_can_be_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rules", "check", "examples/rules/evening.yaml"]) == 0
+    assert capsys.readouterr().out == "evening.yaml can be applied: 2 event(s) and 2 rule(s).\n"
+
+
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("rules:\n  - name: cool\n    on: nothing\n    plan:\n      - nodes: 2\n")
+    assert run(["rules", "check", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        "tidegate: mine.yaml, line 3, column 5: rules[0].on names 'nothing', which is no event: choose one of "
+        "overload.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "."])
+def test_what_cannot_be_read_is_said(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rules", "check", name]) == 2
+    assert capsys.readouterr().err.startswith(f"tidegate: {name} ")
+
+
+def test_the_schema_says_what_may_stand_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rules", "schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["$defs"]["EventRule"]["properties"].keys() >= {"when", "for_s", "of", "need", "until"}
+    assert schema["$defs"]["StepRule"]["properties"].keys() >= {"send_every_s", "nodes", "slices", "policy", "options"}
