@@ -106,7 +106,7 @@ class Sensors:
         self._alarms += [f"Broker {broker.name}: {broker.problem}" for broker in brokers if broker.problem]
         self._last = msgspec.structs.replace(
             counted,
-            devices=sum(gateway.connections for gateway in gateways),
+            devices=sum(gateway.publishers for gateway in gateways),
             gateways=gateways,
             brokers=brokers,
             nodes=nodes,

@@ -23,6 +23,7 @@ from tidegate.gateway.connection.session import Session
 from tidegate.gateway.device_side import GIVE_WAY_S, DeviceSide
 from tidegate.gateway.dialling import Dialled
 from tidegate.gateway.expiring import ExpiringSessions
+from tidegate.gateway.presence import Presence
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
@@ -63,6 +64,7 @@ class Gate:
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
         self.classes = Classes(classes, self.counters)
+        self.presence = Presence(router.claim, router.release)
         self.limits = Limits(
             packet_bytes_max=settings.packet_bytes_max,
             topic_bytes_max=settings.topic_bytes_max,
@@ -307,6 +309,7 @@ class Gate:
     def tell(self) -> None:
         """What this process counted, for all to see. Called many times a second."""
         self.counters.tell()
+        self.presence.look(self.counters.tally.now_s)
         self.classes.tell()
         if self.noted is not None:
             self.counters.tell_noted(self.noted.noted, self.noted.nameless)

@@ -48,6 +48,7 @@ def build_app(ingest: Ingest, gate: Gate, token: str) -> FastAPI:
         gate.counters.bytes_in += len(payload)
         topic = f"{TELEMETRY}/{device}".encode()
         of_class = gate.classes.of(topic)
+        gate.presence.came(device, of_class, gate.counters.tally.now_s)
         try:
             await ingest.publish(topic, payload, of_class)
         except BrokerUnavailableError as error:

@@ -15,6 +15,8 @@ from tidegate.gateway.shared.directory import Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.model.routes import Broker, Routes
 
+_BY_HTTP = "\0http "  # no client can have such an identifier
+
 
 class Router:
     def __init__(
@@ -29,6 +31,7 @@ class Router:
         self.routes = routes
         self._process = shared.rows[slot].cells[layout.PROCESS]
         self._directory = shared.directory
+        self._shared = shared
         self._loads = shared.brokers(slot)
         self._ties = ties
         self._clock = clock
@@ -73,6 +76,20 @@ class Router:
                 credits_left=credits_left,
                 now_s=now_s,
             )
+
+    def claim(self, device: str) -> bool:
+        """Whether no other process counts a device that came by HTTP; this one does from now on."""
+        client = self._directory.digest(f"{_BY_HTTP}{device}")
+        known = self._directory.find(client)
+        others = {row.cells[layout.PROCESS] for row in self._shared.rows} - {0, self._process}
+        if known is not None and known.process in others:
+            return False
+        self._directory.arrive(client, process=self._process, broker=b"", credentials=b"", now_s=self._clock())
+        return True
+
+    def release(self, device: str) -> None:
+        """This process counts it no more."""
+        self.left(f"{_BY_HTTP}{device}", None, self._clock())
 
     def digest(self, client_id: str) -> bytes:
         """What stands for a client between the processes."""

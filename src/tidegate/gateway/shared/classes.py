@@ -44,6 +44,7 @@ class Classes:
         for number, count in enumerate(self._counts.values()):
             self._cells[layout.CLASS_DEVICES + number] = count.devices
             self._cells[layout.CLASS_PUBLISHES + number] = count.publishes
+        self._cells[layout.CLASSLESS_DEVICES] = self._classless.devices
 
     def state(self) -> dict[str, ClassState]:
         """Every class that has published here, by its name."""

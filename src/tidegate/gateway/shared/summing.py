@@ -32,6 +32,7 @@ def state_of(
         address=address,
         measured_at_s=measured_at_s,
         connections=cells[layout.CONNECTIONS],
+        publishers=sum(cells[layout.CLASS_DEVICES : layout.CLASSLESS_DEVICES + 1]),
         publishes=cells[layout.PUBLISHES],
         acknowledged=cells[layout.ACKNOWLEDGED],
         advised=cells[layout.ADVISED],
