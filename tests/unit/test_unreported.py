@@ -7,6 +7,7 @@ import pytest
 from tidegate.bus import journals
 from tidegate.bus.documents import LEDGER
 from tidegate.bus.key_value import Answer
+from tidegate.controller.gateways_seen import GatewaysSeen
 from tidegate.controller.sensors import Sensors
 from tidegate.model.errors import BrokerUnavailableError, TooLargeError
 from tidegate.model.ledger import LedgerCounts
@@ -26,7 +27,7 @@ def test_a_gateway_that_does_not_report_for_a_minute_is_an_alarm(unreported_s: i
         ledger=LedgerCounts(noted=5, reported=3, unreported_s=unreported_s),
     )
     sensors = object.__new__(Sensors)
-    sensors._alarms = []
+    sensors._alarms, sensors._gateways = [], GatewaysSeen()
     sensors._bus = SimpleNamespace(names=lambda _document: ["g-7"])  # type: ignore[assignment]
     sensors._readable = lambda _document, _name: state  # type: ignore[method-assign, assignment, return-value]
     assert sensors._read_gateways() == (state,)

@@ -32,6 +32,7 @@ from tidegate.control.slicing.spreading import bound_for
 from tidegate.control.slicing.transfer import Assignment
 from tidegate.controller.clock import LoopClock
 from tidegate.controller.forgetting import EVERY_S, forget_gone
+from tidegate.controller.gateways_seen import GatewaysSeen
 from tidegate.controller.slice_states import slice_states
 from tidegate.model.backlog import Backlog
 from tidegate.model.errors import DamagedDocumentError, TidegateError
@@ -61,6 +62,7 @@ class Sensors:
         self, installation: Installation, *, name: str, timeout_s: float = 2.0, clock: LoopClock | None = None
     ) -> None:
         self._clock = clock or LoopClock()
+        self._gateways = GatewaysSeen()
         self._brokers = open_brokers(installation, name=f"{name}-sensors", timeout_s=timeout_s)
         self._bus = Bus(installation.control_urls, timeout_s=timeout_s, name=f"{name}-sensors")
         self._assignments = Assignments(self._bus, installation.slices)
@@ -274,7 +276,9 @@ class Sensors:
 
     def _read_gateways(self) -> tuple[GatewayState, ...]:
         found = (self._readable(GATEWAYS, name) for name in self._bus.names(GATEWAYS))
-        gateways = tuple(gateway for gateway in found if gateway is not None)
+        reporting = (gateway for gateway in found if gateway is not None)
+        gateways, silent = self._gateways.update(reporting, time.monotonic())
+        self._alarms += silent
         self._alarms += [
             f"Gateway {one.name} has not reported for more than a minute what it acknowledged: if any of it is lost, "
             "nobody notices. See the gateway's log and the journal LEDGER on the control bus."

@@ -1,9 +1,11 @@
-"""What a gateway says about itself on the control bus: once a second, under a lease; who stops is taken to be gone."""
+"""What a gateway says about itself on the control bus: once a second, under a lease. Who stops says that as well: one
+that only falls silent is counted on for a while."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
 
+import msgspec
 import psutil
 
 from tidegate.bus.documents import GATEWAYS
@@ -18,10 +20,17 @@ STATE_LEASE_S = 5.0
 
 
 async def report(watcher: Watcher, name: str, state: Callable[[], GatewayState]) -> None:
-    while True:
-        with contextlib.suppress(BrokerUnavailableError):
-            await watcher.put(GATEWAYS, state(), name, lease_s=STATE_LEASE_S)
-        await asyncio.sleep(STATE_S)
+    try:
+        while True:
+            with contextlib.suppress(BrokerUnavailableError):
+                await watcher.put(GATEWAYS, state(), name, lease_s=STATE_LEASE_S)
+            await asyncio.sleep(STATE_S)
+    except asyncio.CancelledError:
+        with contextlib.suppress(BrokerUnavailableError, TimeoutError):
+            async with asyncio.timeout(STATE_S):
+                left = msgspec.structs.replace(state(), left=True)
+                await watcher.put(GATEWAYS, left, name, lease_s=STATE_LEASE_S)
+        raise
 
 
 class ProcessLoads:
