@@ -66,7 +66,8 @@ def measure(
                 last_sequence=last,
                 committed=done,
                 head_time_s=head,
-                head_age_s=0.0 if head is None else max(0.0, now_s - head),
+                # By one clock, the slice's own: that of whoever asks may differ.
+                head_age_s=0.0 if head is None else max(0.0, _clock_s(info, now_s) - head),
             )
         )
     return Backlog(
@@ -77,6 +78,11 @@ def measure(
         contradictions=tuple(contradictions),
         warnings=_warnings(wire, (mqtt, of_mqtt), (infos[0], of_ingest), sessions or Sessions(), now_s),
     )
+
+
+def _clock_s(info: Reply, else_s: float) -> float:
+    """What time it is for the server that answered."""
+    return seconds_of(info["ts"]) if "ts" in info else else_s
 
 
 def _warnings(
