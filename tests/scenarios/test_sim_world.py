@@ -115,6 +115,9 @@ def test_advice_that_is_not_renewed_lapses() -> None:
     assert sum(result.series.arrivals[:40]) == 40
     assert sum(result.series.arrivals[41:50]) == 3
     assert sum(result.series.arrivals[51:60]) == 9
+    decaying = run(msgspec.structs.replace(seldom, advice_half_life_s=10.0), Fixed(interval_s=3.0))
+    assert decaying.series.interval_s == [0.0] * 40 + [3.0] * 9 + [1.5] * 10 + [0.75]
+    assert sum(decaying.series.arrivals[51:60]) == 6
 
 
 def test_acknowledgements_take_their_time() -> None:

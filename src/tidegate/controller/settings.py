@@ -51,7 +51,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     lease_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = 3.0
     advice_lifetime_s: Annotated[float, msgspec.Meta(ge=1, le=INTERVAL_S_MAX)] = 10.0
     # Advice that nobody renews shrinks to half in this time, again and again; 0 ends it at once.
-    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
+    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
     # Old, and more of it than 1.2 s of work: either alone is also true of a calm chain between two batches.
     overload: str = "head_age_s > 0.8 and waiting > 1.2 * departure_per_s"
     overload_until: str | None = None

@@ -204,9 +204,7 @@ class Gateway:
             self.gate.router.routes = self._default_routes if value is None else value
 
     def _damaged(self, error: DamagedDocumentError) -> None:
-        """Routes that cannot be read leave the last good ones; advice that cannot is none, and is sent to nobody."""
-        if error.where == ADVICE.key:
-            self.gate.advice.renew(None, 0)
+        """What cannot be read changes nothing: the last good routes stay, and the last good advice lapses by itself."""
         self._say(str(error))
 
 

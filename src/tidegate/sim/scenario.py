@@ -141,7 +141,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     default_interval_s: _Interval | None = None
     window_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 3.0
     advice_lifetime_s: Annotated[float, msgspec.Meta(gt=0, le=INTERVAL_S_MAX)] = 10.0
-    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
+    advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
 
     def __post_init__(self) -> None:
         if not self.classes:
