@@ -95,7 +95,7 @@ def test_a_table_shows_brackets_as_they_are(capfd: pytest.CaptureFixture[str]) -
     [
         (["bench", "unavailable"], 1, "tidegate: No broker answers at localhost: start one."),
         (["bench", "interrupted"], 130, ""),
-        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of audit, chain, "),
+        (["bench", "nonesuch"], 2, "Unknown benchmark 'nonesuch': choose one of audit, calm, "),
         (["bench"], 2, "Missing argument"),
         (["bench", "holding", "--rounds", "3"], 2, "Benchmark holding takes no --rounds: leave it out."),
         (["bench", "drawing", "--seed", "3"], 2, "Benchmark drawing takes no --seed: it takes --rounds."),

@@ -9,6 +9,7 @@ import pytest
 from tidegate.model.progress import BATCHES_SAID, NodeProgress, RowsAtLimit
 from tidegate.pipeline.progress import ProgressBoard, plausible
 from tidegate.pipeline.pulse import Pulse
+from tidegate.pipeline.tables.writing import TaskResult
 
 
 def report(
@@ -53,42 +54,75 @@ def limit(rows: int, seconds: float) -> RowsAtLimit:
 NOTHING = limit(0, 0.0)
 
 
+def ended(board: ProgressBoard, one: dict[str, Any], *, busy: float = 0.8) -> None:
+    """A batch, of whose time tasks worked on its rows for the share ``busy``."""
+    board.committed([TaskResult({}, busy_s=busy * one["batchDuration"] / 1e3)], now_s=1.0)
+    board.progressed(one)
+
+
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
         pytest.param(report(ms=999), NOTHING, id="short, and nothing left: it had little to do"),
         pytest.param(report(ms=1000), limit(500, 1.0), id="a second of work"),
+        pytest.param(report(rows=399, ms=1000), NOTHING, id="no larger than the one before"),
         pytest.param(report(latest=(300, 201), cut=(1,)), limit(500, 0.4), id="one row had to wait"),
         pytest.param(report(latest=(300, 201)), NOTHING, id="one row waits, but not because of a limit"),
         pytest.param(report(ends=(300,), latest=(300, 201), cut=(1,)), NOTHING, id="a slice that is not held any more"),
         pytest.param(report(rows=0, ms=3000), NOTHING, id="a long batch of nothing"),
-        pytest.param(report(rows=67, ms=1673), NOTHING, id="suddenly ten times slower: it was held up"),
-        pytest.param(report(rows=67, ms=1673, run="another"), NOTHING, id="the first batch of a query"),
+        pytest.param(report(rows=401, ms=2673), NOTHING, id="suddenly much slower: it was held up"),
+        pytest.param(report(rows=501, ms=1673, run="another"), NOTHING, id="the first batch of a query"),
         pytest.param(report(ends=(300, 200), latest=(300,)), NOTHING, id="an end that was not asked for"),
     ],
 )
 def test_which_batches_show_what_a_node_can_do(one: dict[str, Any], expected: RowsAtLimit) -> None:
     board = ProgressBoard("node-1")
-    board.progressed(report(0, rows=200, ms=500))
-    board.progressed(one)
+    ended(board, report(0, rows=200, ms=500))
+    ended(board, report(0, rows=400, ms=1000))
+    ended(board, one)
     assert progress(board).limit == expected
 
 
-def test_a_machine_that_has_become_slow_counts_from_the_second_batch_on() -> None:
+def counted(*batches: tuple[int, int], busy: float = 0.8) -> RowsAtLimit:
+    """Of batches of so many rows and milliseconds."""
     board = ProgressBoard("node-1")
-    for batch, one in enumerate([(200, 400), (200, 2000), (220, 2000), (200, 2000)]):
-        board.progressed(report(batch, rows=one[0], ms=one[1]))
-    assert progress(board).limit == limit(420, 4.0)
+    for number, (rows, ms) in enumerate(batches):
+        ended(board, report(number, rows=rows, ms=ms), busy=busy)
+    return progress(board).limit
+
+
+def test_a_machine_that_has_become_slow_counts_once_that_has_lasted() -> None:
+    assert counted((200, 400), (400, 2000), (600, 3000), (800, 4000)) == limit(1400, 7.0)
+
+
+def test_long_batches_that_do_not_grow_keep_up_and_show_nothing() -> None:
+    """A busy machine: every batch takes two seconds, and has what arrived in two seconds."""
+    assert counted(*((rows, 2000) for rows in (200, 320, 310, 330, 300, 350, 340))) == NOTHING
+
+
+def test_batches_that_are_long_because_of_something_else_show_nothing() -> None:
+    """Rows took less than half of their time."""
+    growing = tuple((200 * 2**number, 400 * 2**number) for number in range(6))
+    assert counted(*growing, busy=0.5) == NOTHING
+    assert counted(*growing, busy=0.7).rows > 0
+
+
+def test_slow_growth_is_growth_too() -> None:
+    assert counted(*((round(1000 * 1.06**number), 1000 + 50 * number) for number in range(8))).rows > 0
+
+
+def test_one_long_batch_after_a_pause_is_no_limit() -> None:
+    assert counted((200, 400), (210, 400), (1600, 2800), (900, 1600), (300, 600)) == NOTHING
 
 
 def test_work_at_the_limit_adds_up_over_batches_and_over_queries() -> None:
     board = ProgressBoard("node-1")
-    for batch, ms in enumerate([300, 1500, 300, 1800]):
-        board.progressed(report(batch, ms=ms, rows=ms))
+    for batch, ms in enumerate([300, 1500, 1800, 300]):
+        ended(board, report(batch, ms=ms, rows=ms))
     board.failed("the disk is full")
-    for batch, ms in enumerate([4000, 2000]):
-        board.progressed(report(batch, ms=ms, rows=ms, run="another"))
-    assert progress(board).limit == limit(5300, 5.3)
+    for batch, ms in enumerate([2000, 4000, 8000]):
+        ended(board, report(batch, ms=ms, rows=ms, run="another"))
+    assert progress(board).limit == limit(9800, 9.8)
 
 
 def test_a_report_is_known_by_its_query_its_batch_and_its_time() -> None:
@@ -124,7 +158,7 @@ def test_few_rows_are_at_the_limit_if_their_bytes_were_and_many_rows_are_not_if_
     board.progressed(report(3, rows=400_000, ms=5_000))
     said = progress(board)
     assert [batch.at_limit for batch in said.batches] == [False, True, False]
-    assert said.limit == limit(400_009, 5.4), "a long batch shows what a node can do, too"
+    assert said.limit == limit(9, 0.4)
 
 
 def test_a_node_that_stops_in_good_order_says_so_even_if_nothing_else_is_new() -> None:
@@ -184,3 +218,16 @@ def test_a_clock_that_was_set_makes_no_batch_of_days(said_ms: int, meant_ms: int
     board = ProgressBoard("node-1", pulse=pulse)
     board.progressed(plausible(report(ms=said_ms), 6.0))
     assert pulse.patience_s(0) == 30.0
+
+
+def test_a_full_batch_is_told_while_it_is_under_way() -> None:
+    board = ProgressBoard("node-1")
+    board.progressed(report(6))
+    assert not progress(board).full
+    board.planned(7, 499, 500)
+    assert board.progress(now_s=1.0) is None, "not full: nothing is new"
+    board.planned(7, 500, 500)
+    assert progress(board).full
+    board.progressed(report(7))
+    board.planned(7, 500, 500)
+    assert not progress(board).full, "it has ended"

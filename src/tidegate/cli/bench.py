@@ -24,6 +24,7 @@ CHECKOUT = Path(__file__).parents[3] / "benchmarks"
 # asked for.
 BENCHMARKS: dict[str, str] = {
     "audit": "tidegate_bench.audit.run:run",
+    "calm": "tidegate_bench.calm:run",
     "chain": "tidegate_bench.chain.run:run",
     "crashes": "tidegate_bench.crashes.run:run",
     "endurance": "tidegate_bench.endurance.run:run",

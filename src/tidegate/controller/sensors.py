@@ -306,6 +306,7 @@ def _node(name: str, progress: NodeProgress, slices: tuple[int, ...] | None) -> 
         committed_at_s=progress.committed_at_s,
         limit_rows=progress.limit.rows,
         limit_s=progress.limit.seconds,
+        full=progress.full,
         ready=progress.ready,
         problem=progress.problem or progress.alarm,
         batches=progress.batches,

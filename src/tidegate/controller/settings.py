@@ -52,11 +52,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     advice_lifetime_s: Annotated[float, msgspec.Meta(ge=1, le=INTERVAL_S_MAX)] = 10.0
     # Advice that nobody renews shrinks to half in this time, again and again; 0 ends it at once.
     advice_half_life_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
-    # Old, and more of it than 1.2 s of work: either alone is also true of a calm chain between two batches.
-    overload: str = "head_age_s > 0.8 and waiting > 1.2 * departure_per_s"
-    overload_until: str | None = None
-    # One batch more: the first of a flood are still small, and what leaves with them says little about the limit.
-    overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.4
+    # Old, more of it than 1.2 s of work, and nodes at their limit: each alone is also true of a calm chain between two
+    # batches, or of one whose machine is busy with something else.
+    overload: str = "nodes_at_limit >= 1 and head_age_s > 0.8 and waiting > 1.2 * departure_per_s"
+    # While devices are held, nodes are not at their limit; it is over when what has waited is worked off.
+    overload_until: str | None = "head_age_s <= 0.8 or waiting <= 1.2 * departure_per_s"
+    # At once: a node that is full needs no second look, and every half second is more than half a second's work.
+    overload_for_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
     default_interval_s: Annotated[float, msgspec.Meta(ge=0.001, le=INTERVAL_S_MAX)] = 0.5
 
     def __post_init__(self) -> None:

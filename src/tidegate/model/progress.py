@@ -60,6 +60,7 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     committed_at_s: float = msgspec.field(default=0.0, name="committed_at")
     totals: WorkTotals = WorkTotals()
     limit: RowsAtLimit = RowsAtLimit()
+    full: bool = False  # the batch under way has as many rows as one may have: more is waiting
     slices: dict[int, SliceProgress] = {}
     batches: tuple[Batch, ...] = ()  # the newest ones, oldest first
     rejects: dict[str, int] = {}  # readings that the side table has, by reason, since the node started

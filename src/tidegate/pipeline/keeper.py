@@ -87,6 +87,8 @@ class Keeper(threading.Thread):
             scratch = self._scratch()
             if scratch is not None and scratch.has_new_part():
                 self._board.worked()
+            if scratch is not None:
+                self._board.planned(*scratch.batch_planned(), self._settings.rows_per_batch_max)
             stalled_s = self._board.stalled_s(time.monotonic(), self._rows_planned)
             if stalled_s is not None:
                 self._give_up(stalled_s)

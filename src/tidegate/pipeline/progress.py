@@ -22,6 +22,11 @@ from tidegate.pipeline.tables.writing import TaskResult
 LONG_BATCH_S = 1.0
 # A long batch that is slower than this share of the one before it was held up by something; the next one will tell.
 HELD_UP_SHARE = 0.5
+# So many batches in a row, each larger than the one before, by so much together: more arrives than is taken.
+RISES, GROWN_SHARE = 2, 1.2
+# The share of a batch that tasks worked on its rows. On two processors it was 0.59 to 0.77 where more came than a node
+# could take, and below 0.5, now and then 0.59, where the machine was busy with something else.
+BUSY_SHARE = 0.6
 
 Offsets = dict[str, list[int]]
 
@@ -40,9 +45,12 @@ def plausible(progress: dict[str, Any], seconds_max: float) -> dict[str, Any]:
 class CapacityCounter:
     """Rows and seconds of the batches that show what the node can do.
 
-    Such a batch was cut by a limit, or it was long. The first batch of a query that has rows shows how long a query
-    takes to start, and a long one that is suddenly much slower shows a pause of the machine. What a limit leaves
-    waiting in a batch that is shorter than the trigger waits for the next one: that time counts as well.
+    Such a batch was cut by a limit; or it was long, its rows took most of that time, so it was with the one before it,
+    and batches have grown for a while: more arrived during each than that took. A long one that has not grown keeps up,
+    and one whose rows took little of its time is long because the machine has other work: both show nothing of what the
+    node could do. The first batch of a query that has rows shows how long a query takes to start, and a long one that
+    is suddenly much slower shows a pause of the machine. What a limit leaves waiting in a batch that is shorter than
+    the trigger waits for the next one: that time counts as well.
     """
 
     def __init__(self, trigger_s: float) -> None:
@@ -51,17 +59,26 @@ class CapacityCounter:
         self.seconds = 0.0
         self._query: str | None = None
         self._rows_per_s: float | None = None
+        self._first, self._last, self._rises = 0, 0, 0  # rows of batches of which each has more than the one before
+        self._was_busy = False
 
-    def add(self, progress: dict[str, Any], *, was_cut: bool) -> None:
+    def add(self, progress: dict[str, Any], *, was_cut: bool, busy_s: float) -> None:
+        """``busy_s``: how long each task worked on its rows."""
         rows, seconds = progress.get("numInputRows", 0), progress.get("batchDuration", 0) / 1e3
         if not rows or not seconds:
             return
         before = self._rows_per_s if progress.get("runId") == self._query else None
+        rises = before is not None and rows > self._last
+        self._first, self._rises = (self._first, self._rises + 1) if rises else (rows, 0)
+        self._last = rows
         self._query, self._rows_per_s = progress.get("runId"), rows / seconds
+        is_busy = seconds >= LONG_BATCH_S and busy_s >= BUSY_SHARE * seconds
+        was_busy, self._was_busy = self._was_busy and before is not None, is_busy
         if before is None:
             return
-        was_long = seconds >= LONG_BATCH_S and self._rows_per_s >= HELD_UP_SHARE * before
-        if was_cut or was_long:
+        has_grown = self._rises >= RISES and rows >= GROWN_SHARE * self._first
+        at_limit = is_busy and was_busy and has_grown and self._rows_per_s >= HELD_UP_SHARE * before
+        if was_cut or at_limit:
             self.rows += rows
             self.seconds += max(seconds, self._trigger_s)
 
@@ -82,6 +99,8 @@ class ProgressBoard:
         self._capacity = CapacityCounter(trigger_s)
         self._batches: deque[Batch] = deque(maxlen=BATCHES_SAID)
         self._committed_at_s = 0.0
+        self._busy_s = 0.0  # of a task of the newest batch
+        self._full = False
         self._problem: str | None = None
         self._alarms: dict[str, str] = {}  # by whose they are
         self._fresh = True
@@ -120,6 +139,8 @@ class ProgressBoard:
                     )
             rows = sum(work.rows for one in results for work in one.slices.values())
             self._pulse.was_busy(rows, sum(one.busy_s for one in results))
+            if results:
+                self._busy_s = sum(one.busy_s for one in results) / len(results)
             self._totals = WorkTotals(
                 rows=self._totals.rows + rows,
                 repeats=self._totals.repeats + sum(one.repeats for one in results),
@@ -141,7 +162,7 @@ class ProgressBoard:
             if progress.get("numInputRows"):
                 self._pulse.took(progress.get("batchDuration", 0) / 1e3)
             was_cut = any(at[0] for slice_, at in latest.items() if slice_ in ends)
-            self._capacity.add(progress, was_cut=was_cut)
+            self._capacity.add(progress, was_cut=was_cut, busy_s=self._busy_s)
             self._batches += _batches(progress, at_limit=was_cut)
             held = {int(name): at for name, at in ends.items()}
             self._slices = {
@@ -161,8 +182,16 @@ class ProgressBoard:
             }
             self._fresh = True
 
+    def planned(self, batch: int, rows: int, rows_max: int) -> None:
+        """How many rows the batch has that was begun last: a full one says before its end that more is waiting."""
+        with self._lock:
+            full = rows >= rows_max and batch > self._query.get("batch", -1)
+            self._fresh = self._fresh or full != self._full
+            self._full = full
+
     def failed(self, problem: str) -> None:
         with self._lock:
+            self._full = False
             self._problem, self._fresh = problem, True
             self._slices = {}
             self._pulse.started()
@@ -220,6 +249,7 @@ class ProgressBoard:
             rejects=dict(self._rejects.by_reason),
             rejected_devices=self._rejects.worst(),
             limit=RowsAtLimit(rows=self._capacity.rows, seconds=round(self._capacity.seconds, 3)),
+            full=self._full,
             slices=dict(self._slices),
             batches=tuple(self._batches),
         )

@@ -32,10 +32,15 @@ class Scratch:
 
     def rows_planned(self) -> int:
         """The rows of the batch that Spark began last, by what it wrote down before; 0 where that cannot be told."""
+        return self.batch_planned()[1]
+
+    def batch_planned(self) -> tuple[int, int]:
+        """Its number as well; -1 where that cannot be told."""
         try:
-            return rows_between(*_last_offsets(self.checkpoint / "offsets"))
+            number, start, end = _last_offsets(self.checkpoint / "offsets")
+            return number, rows_between(start, end)
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return 0
+            return -1, 0
 
 
 def prefix_of(state: Path, node: str) -> str:
@@ -58,11 +63,12 @@ def rows_between(start: dict[str, list[int]], end: dict[str, list[int]]) -> int:
     return rows
 
 
-def _last_offsets(directory: Path) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Of the last two batches: Spark keeps a file per batch, with one line per source behind two of its own."""
+def _last_offsets(directory: Path) -> tuple[int, dict[str, list[int]], dict[str, list[int]]]:
+    """Of the last two batches, and the last one's number: Spark keeps a file per batch, with one line per source behind
+    two of its own."""
     numbers = sorted(int(file.name) for file in directory.iterdir() if file.name.isdigit())[-2:]
     found = [json.loads((directory / str(number)).read_text().splitlines()[2]) for number in numbers]
-    return (found[0] if len(found) > 1 else {}), found[-1]
+    return numbers[-1], (found[0] if len(found) > 1 else {}), found[-1]
 
 
 def _parent() -> str:
