@@ -171,7 +171,7 @@ def test_the_story_says_how_many_are_held_only_where_somebody_is(clients: int, p
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--policy", "adaptive", "--deaf", "0.5"], "belong to the policy gotin"),
+        (["--grow", "--deaf", "0.5"], "belong to the flood in two acts"),
         (["--deaf", "0.5", "--picture", "x.svg"], "leave it out with --deaf"),
     ],
 )

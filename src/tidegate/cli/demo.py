@@ -25,8 +25,11 @@ def demo(
     *,
     policy: Annotated[
         DemoPolicy,
-        typer.Option(help="gotin: a flood without and one with protection; adaptive: the chain grows."),
+        typer.Option(help="The send-rate policy of act 2."),
     ] = DemoPolicy.GOTIN,
+    grow: Annotated[
+        bool, typer.Option("--grow", help="Another scenario: the policy adaptive, and a chain that grows.")
+    ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="End with the verdict instead of staying up.")] = False,
     seconds: Annotated[float | None, typer.Option(min=5, max=120, help="How long each flood lasts.")] = None,
     controllers: Annotated[int, typer.Option(min=1, max=3, help="How many controllers run; one leads.")] = 1,
@@ -49,28 +52,29 @@ def demo(
       tidegate demo --headless --json
       tidegate demo --headless --controllers 2 --kill-leader
       tidegate demo --headless --deaf 0.5
-      tidegate demo --policy adaptive --headless
+      tidegate demo --headless --policy adaptive
+      tidegate demo --headless --grow
     """
     from tidegate.demo.deafness import Deaf  # noqa: PLC0415 - what it imports is slow, and only it needs it
     from tidegate.demo.growing import Growing  # noqa: PLC0415
     from tidegate.demo.performance import Performance  # noqa: PLC0415
     from tidegate.demo.script import GROWING, Script  # noqa: PLC0415
 
-    grows = policy is DemoPolicy.ADAPTIVE
-    if grows and (kill_leader or picture is not None or deaf is not None):
-        raise UserError("--kill-leader, --deaf and --picture belong to the policy gotin: leave them out with adaptive.")
+    if grow and (kill_leader or picture is not None or deaf is not None):
+        raise UserError("--kill-leader, --deaf and --picture belong to the flood in two acts: leave out --grow.")
     if deaf is not None and picture is not None:
         raise UserError("--picture shows a verdict in which everybody listens: leave it out with --deaf.")
-    script = GROWING if grows else Script(deaf=deaf or 0.0)
+    script = GROWING if grow else Script(deaf=deaf or 0.0)
     script = script if seconds is None else msgspec.structs.replace(script, flood_s=seconds)
     with everything_else_to_stderr() if as_json else contextlib.nullcontext():
-        performance = (Growing if grows else Deaf if deaf is not None else Performance)(
+        performance = (Growing if grow else Deaf if deaf is not None else Performance)(
             Console(stderr=as_json, width=None if sys.stderr.isatty() else 132),
             script,
             headless=headless or as_json,
             controllers=max(controllers, 2 if kill_leader else 1),
             kill_leader=kill_leader,
             picture_file=picture,
+            policy=policy.value,
         )
         report = performance.perform()
     if as_json:

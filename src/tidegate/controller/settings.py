@@ -26,7 +26,7 @@ from tidegate.model.intents import EVERYBODY, Algorithm
 # nothing, so more has to be found out by trying; and a node that has just come is cold.
 MICRO_BATCHES: dict[str, dict[str, Any]] = {
     "gotin": {"k_protect": 0.85, "k_recover": 1.2, "iteration_s": 0.5},
-    "adaptive": {"standing_s": 0.6, "horizon_s": 3.0, "probe_per_s": 0.03, "ramp_s": 6.0},
+    "adaptive": {"standing_s": 1.2, "horizon_s": 3.0, "probe_per_s": 0.03, "ramp_s": 6.0},
 }
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 

@@ -5,7 +5,6 @@ import msgspec
 # The node waits this long over each record and takes so many at a time: a small machine with a capacity of some
 # hundred messages a second, and batches short enough to see it work.
 NODE = {"COST_US_PER_RECORD": "1000", "ROWS_PER_BATCH_MAX": "500", "TRIGGER_MS": "0", "LEASE_S": "2"}
-CONTROLLER = {"DEFAULT_INTERVAL_S": "0.5", "ADVICE_LIFETIME_S": "6", "LEASE_S": "2"}
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +53,6 @@ GROWING_NODE = {
     "LEASE_S": "2",
 }
 GROWING_CONTROLLER = {
-    **CONTROLLER,
     "POLICY": "adaptive",
     "OPTIONS": "{standing_s = 0.15, utilisation = 0.9, provisioning = {start_s = 15.0, down_after_s = 5.0}}",
 }
@@ -72,8 +70,9 @@ def slowness(*, growing: bool = False) -> str:
 
 
 def environment(policy: str = "gotin", *, growing: bool = False) -> dict[str, str]:
-    """Settings for the parts that the demo starts, as the environment hands them over."""
-    sections = {"NODE": NODE, "CONTROLLER": {**CONTROLLER, "POLICY": policy}}
+    """Settings for the parts that the demo starts, as the environment hands them over: the controller's are those that
+    are shipped, but for the policy."""
+    sections = {"NODE": NODE, "CONTROLLER": {"POLICY": policy}}
     if growing:
         sections = {"NODE": GROWING_NODE, "CONTROLLER": GROWING_CONTROLLER}
     return {f"TIDEGATE_{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
