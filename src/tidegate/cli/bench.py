@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, str] = {
     "calm": "tidegate_bench.calm:run",
     "chain": "tidegate_bench.chain.run:run",
     "crashes": "tidegate_bench.crashes.run:run",
+    "demo": "tidegate_bench.demos:run",
     "endurance": "tidegate_bench.endurance.run:run",
     "fuzz": "tidegate_bench.fuzz.run:run",
     "gateway": "tidegate_bench.gateway.run:run",
