@@ -96,6 +96,18 @@ def test_half_of_the_devices_may_be_deaf() -> None:
     assert [one.shown for one in chain.reports] == [True]
 
 
+@pytest.mark.parametrize(("deaf", "shown"), [(0.0, True), (0.5, True), (0.8, True), (1.0, False)])
+def test_a_flood_that_still_rises_when_it_is_met_is_judged_from_its_highest(deaf: float, shown: bool) -> None:
+    """Its devices are counted at once, and what they send a window later: what each sends is under-measured."""
+    chain = Chain()
+    chain.seen["device_rate_per_s"] = 0.5
+    chain.round(**HELD)
+    for rate in (1.0, 1.5, 2.0, *[deaf * 2.0 + (1 - deaf) * 0.2] * 40):
+        chain.seen["device_rate_per_s"] = rate
+        chain.round(**HELD)
+    assert [one.shown for one in chain.reports] == [shown]
+
+
 def test_advice_that_nobody_follows_is_taken_back_and_not_given_again_for_a_while() -> None:
     chain, decided = Chain(), []
     for second in range(400):

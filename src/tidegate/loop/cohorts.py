@@ -23,7 +23,7 @@ def of_cohort(name: str, wish: Wish, knowledge: Knowledge, share: float, withhel
             kept[member] = intent
         if member not in kept or kept[member].wanted != intent.wanted:
             done = kept[member].wanted if member in kept else None
-            withheld.append(not_done(wish.by, intent, done, "mode", f"{name} acts on a cohort only"))
+            withheld.append(not_done(wish.by_of(member), intent, done, "mode", f"{name} acts on a cohort only"))
     return wish._replace(intents=kept)
 
 

@@ -23,13 +23,24 @@ GIVEN_UP = 10  # times the time in which an effect was to show, and nobody could
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """``before``: what was so when it was decided, by member."""
+    """``before``: what was so when it was decided, by member. ``highest``: the most that was measured of what is to
+    fall, since then."""
 
     plan: str
     family: str
     expects: Effect
     before: Values
     since_s: float
+    highest: float | None = None
+
+    def seen(self, value: float) -> "Check":
+        """A flood that is still rising was under-measured when it was decided on: it has to fall from where it was at
+        its highest, by the share that was expected."""
+        below = self.expects.below
+        if below is None or self.highest is None or value <= self.highest:
+            return self
+        expects = msgspec.structs.replace(self.expects, below=below * value / self.highest)
+        return msgspec.structs.replace(self, expects=expects, highest=value)
 
 
 class Cooling(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +71,8 @@ def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge:
             cools[name] = msgspec.structs.replace(one, until_s=until_s)
     for name, check in checks.items() if knowledge.complete else ():
         value = knowledge.properties.get(check.expects.source, {}).get(check.expects.quantity)
+        if value is not None:
+            open_[name] = check = check.seen(value)  # noqa: PLW2901
         passed_s = knowledge.measured_at_s - check.since_s
         if value is not None and check.expects.holds(value):
             del open_[name]

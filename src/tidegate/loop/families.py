@@ -211,13 +211,15 @@ def family_of(action: Action) -> str:
 
 
 def actual_values(knowledge: Knowledge, wanted: Iterable[str] = ()) -> Values:
-    """What is so now, by resource, as far as it is known. Of classes among those that are ``wanted`` it always is: who
-    was told nothing of their own keep to what everybody does."""
+    """What is so now and may be gone back to, by resource, as far as it is known. Of classes among those that are
+    ``wanted`` it always is: who was told nothing of their own keep to what everybody does."""
     found = {
         f"{name}/{member}" if member else name: value
         for name, family in FAMILIES.items()
         for member, value in family.actual(knowledge).items()
     }
+    if Nodes.name in found and not _count({"": found[Nodes.name]}):
+        found[Nodes.name] = Count(nodes=1)  # none was there: nobody wants to go back to that
     unnamed = {name: Pace() for name in wanted if name.partition("/")[0] == SendRates.name}
     return {**unnamed, f"{SendRates.name}/{EVERYBODY}": Pace(interval_s=0.0), **found}
 

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tidegate.loop.knowledge import Knowledge, Standing
+from tidegate.loop.knowledge import NEVER_S, Knowledge, Standing
 from tidegate.model.actions import Action
 from tidegate.model.effects import Effect
 from tidegate.model.intents import Value
@@ -72,7 +72,14 @@ def step(
     matters = not (family.is_withdrawal(before.values) and family.is_withdrawal(wanted))
     if not family.is_same(known, wanted) or (to_others and matters):
         lasting_s = family.lifetime_s(wanted, before, lifetime_s)
-        told = Standing(values=wanted, acted=acts, decided_at_s=now_s, told_at_s=now_s, lifetime_s=lasting_s)
+        told = Standing(
+            values=wanted,
+            acted=acts,
+            decided_at_s=now_s,
+            told_at_s=now_s,
+            reached_at_s=_reached_at_s(before),
+            lifetime_s=lasting_s,
+        )
         return told, "decided"
     if not family.lapses:  # what does not lapse is in force by being so
         before = msgspec.structs.replace(before, values=wanted, acted=acts)
@@ -82,10 +89,20 @@ def step(
         due = _renewal_due(before, now_s, withdrawn=family.is_withdrawal(before.values))
     else:
         due = not family.is_same(actual, wanted) and not 0 <= now_s - before.told_at_s < REPEATED_S
-    return (msgspec.structs.replace(before, told_at_s=now_s), "again") if due else (before, None)
+    if not due:
+        return before, None
+    reached_at_s = _reached_at_s(before)
+    return msgspec.structs.replace(before, told_at_s=now_s, reached_at_s=reached_at_s, failed=False), "again"
+
+
+def _reached_at_s(before: Standing) -> float:
+    """When somebody was last told for certain. A shadow is heard by nobody."""
+    return before.told_at_s if before.acted and before.values else NEVER_S
 
 
 def _renewal_due(standing: Standing, now_s: float, *, withdrawn: bool) -> bool:
+    if standing.failed:
+        return True
     if withdrawn and now_s >= standing.decided_at_s + standing.lifetime_s:
         return False
     if now_s < standing.told_at_s:  # the clock went back: nobody knows how long ago that was

@@ -23,6 +23,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     acted: bool = False
     decided_at_s: float = 0.0
     told_at_s: float = 0.0
+    reached_at_s: float = NEVER_S  # when somebody was told before that
+    failed: bool = False  # the last word reached nobody
     lifetime_s: float = 0.0  # 0: until something else is said
     share: float = 1.0  # of those that it could be said to
     half_life_s: float = 0.0  # in which it shrinks to half when that is over; 0: at once
@@ -48,9 +50,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         told = self.acted and self.told_at_s > NEVER_S
         return told and bool(self.values) and self.lifetime_s > 0 and not self.kept_to(at_s)
 
-    def untold(self) -> "Standing":
-        """Nobody could be told: it is decided, is not in force, and is told as soon as that is possible."""
-        return msgspec.structs.replace(self, told_at_s=NEVER_S)
+    def untold(self, *, lapses: bool) -> "Standing":
+        """Nobody could be told: it is decided, and is told as soon as that is possible. What was told before is about
+        the same where it lapses, and is in force until it has; of anything else nothing is."""
+        return msgspec.structs.replace(self, told_at_s=self.reached_at_s if lapses else NEVER_S, failed=True)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.loop import monitors, plans
 from tidegate.loop.events import Event, EventState
-from tidegate.loop.families import Algorithms, actual_values, algorithms, family_of, interval_of, paces
+from tidegate.loop.families import FAMILIES, Algorithms, actual_values, algorithms, family_of, interval_of, paces
 from tidegate.loop.knowledge import Finding, Knowledge, Standing
 from tidegate.loop.notices import notices
 from tidegate.loop.planner import Planned, Planner
@@ -21,11 +21,12 @@ from tidegate.loop.promises import Promises
 from tidegate.loop.rules import Rule, RuleSet
 from tidegate.loop.state import LoopState, PolicyMemory
 from tidegate.loop.window import Window
-from tidegate.loop.wishes import Wish, Withheld, wishes, wishes_of
+from tidegate.loop.wishes import Wish, Withheld, unchanged, wishes, wishes_of
 from tidegate.model.decisions import Mode, Proposal
 from tidegate.model.errors import UserError
-from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace
+from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace, Value
 from tidegate.model.observations import NodeState, Observation
+from tidegate.model.plans import Plan
 from tidegate.model.view import Sample
 
 NOTICES_MAX = 1_000  # that wait to be told
@@ -140,7 +141,7 @@ class ControlLoop:
                 continue
             trouble, family = results[proposal.plan], family_of(proposal.action)
             if trouble is not None:
-                in_force[family] = in_force.get(family, Standing()).untold()
+                in_force[family] = in_force.get(family, Standing()).untold(lapses=FAMILIES[family].lapses)
                 if family in checks and checks[family].plan == proposal.plan:
                     del checks[family]  # what was not done has no effect
             runs = [_heard(run, family, trouble) for run in runs]
@@ -175,7 +176,7 @@ class ControlLoop:
                 made, fired = made + 1, {*fired, rule.name}
                 looked_at = {**knowledge.chain, **self._events[rule.on].looked_at(knowledge)}
                 plan = rule.planned(made, looked_at)
-                runs.append(plans.begin(plan, actual_values(knowledge, plan.resources), knowledge.at_s))
+                runs.append(plans.begin(plan, _before_rules(runs, plan, knowledge), knowledge.at_s))
         planner = msgspec.structs.replace(self.state.planner, plans=made)
         ranges = self._ranges.levels(knowledge.properties)
         self.state = msgspec.structs.replace(
@@ -198,7 +199,8 @@ class ControlLoop:
         runs = []
         for run in self.state.runs:
             if run.state not in over:
-                actual = actual_values(knowledge, run.plan.resources)
+                others = [other for other in self.state.runs if other is not run]
+                actual = _before_rules(others, run.plan, knowledge)
                 stays = not self.knows_rules or steps.get(run.plan.by) == run.plan.steps
                 runs.append(plans.advance(run, knowledge, actual, event_active=stays))
         same = {run.plan.by for run in runs if steps.get(run.plan.by) == run.plan.steps}
@@ -208,6 +210,7 @@ class ControlLoop:
     def _plan(self, knowledge: Knowledge, mode: Mode) -> Planned:
         memories = dict(self.state.policies)
         wished: dict[str, list[Wish]] = {}
+        silent: set[str] = set()
         chosen = algorithms(knowledge.kept_to(Algorithms.name))
         for configured in self._policies:
             algorithm = chosen.get(configured.name, Algorithm())
@@ -217,14 +220,18 @@ class ControlLoop:
                 before = PolicyMemory(algorithm=algorithm.name)
             memory, said = _asked(policy, before, knowledge, mode)
             memories[policy.name] = memory
-            if said:
+            if not said:
+                silent.update(family for family in policy.families if FAMILIES[family].lapses)
+            else:
                 findings = {**knowledge.findings, policy.name: memory.finding}
                 knowledge = msgspec.structs.replace(knowledge, findings=findings)
             for family, wish in said.items():
                 wished.setdefault(family, []).append(wish)
-        for run in self.state.runs:
+        for run in sorted(self.state.runs, key=lambda run: run.state == "undoing"):
             for family, wish in wishes_of(run).items():
                 wished.setdefault(family, []).append(wish)
+        for family in silent & wished.keys():
+            wished[family].append(unchanged(family, knowledge))
         under_way = {family_of(proposal.action) for proposal in self.state.pending}
         planned = self._planner.step(self.state.planner, wished, knowledge, mode, under_way)
         said_of = {family_of(proposal.action) for proposal in planned.proposals}
@@ -296,6 +303,15 @@ def _asked(
         return memory, {}
     memory = PolicyMemory(state=msgspec.to_builtins(after), finding=judgement.finding, algorithm=memory.algorithm)
     return memory, wishes(policy.name, policy.families, judgement)
+
+
+def _before_rules(others: Iterable[PlanRun], plan: Plan, knowledge: Knowledge) -> dict[str, Value]:
+    """What a plan goes back to: what is so now, or was so before another plan that is not over changed it."""
+    found = actual_values(knowledge, plan.resources)
+    for run in reversed([run for run in others if not run.is_over]):
+        for before in reversed(run.before):
+            found.update({name: value for name, value in before.items() if name in plan.resources})
+    return found
 
 
 def _heard(run: PlanRun, family: str, trouble: str | None) -> PlanRun:

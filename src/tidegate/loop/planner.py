@@ -99,7 +99,7 @@ class Planner:
             wish = self._allowed(name, _arbitrated(several, made.withheld), made, knowledge, mode)
             if name in under_way:
                 words = f"what was decided of {name} before is not carried out yet"
-                made.withheld.extend(not_done(wish.by, one, None, "under way", words) for one in wish.intents.values())
+                made.withheld.extend(wish.not_done({}, "under way", words))
             else:
                 self._decide(name, wish, made, knowledge, mode)
         return made.planned()
@@ -108,7 +108,9 @@ class Planner:
         """What is left of a wish by the operator's mode, and by what has come of it before."""
         allowed = mode.of(name)
         if allowed in ("shadow", "off"):
-            made.withheld.extend(_untold(name, wish, allowed))
+            made.withheld.extend(
+                wish.not_done({}, "mode", f"{name} is {'in shadow mode' if allowed == 'shadow' else 'off'}")
+            )
         if allowed == "off":
             return wish._replace(intents={})
         if allowed == "cohort" and name != SendRates.name:
@@ -118,9 +120,8 @@ class Planner:
         cooling = made.cooling.get(name)
         intents = effects.cooled(name, wish.intents, cooling)
         if cooling is not None and intents != wish.intents:
-            for member, intent in wish.intents.items():
-                done = intents[member].wanted if member in intents else None
-                made.withheld.append(not_done(wish.by, intent, done, "cool-down", cooling.because))
+            done = {member: intent.wanted for member, intent in intents.items()}
+            made.withheld.extend(wish.not_done(done, "cool-down", cooling.because))
         return wish._replace(intents=intents)
 
     def _decide(self, name: str, wish: Wish, made: _Round, knowledge: Knowledge, mode: Mode) -> None:
@@ -134,7 +135,7 @@ class Planner:
         if name == SendRates.name:
             if self._is_unproven(wish, before, paces(wanted), knowledge):
                 words = "no node is at its limit"
-                made.withheld.extend(not_done(wish.by, one, None, "promise", words) for one in wish.intents.values())
+                made.withheld.extend(wish.not_done({}, "promise", words))
                 if before.kept_to(knowledge.at_s):
                     return  # it has lapsed, and is shrinking by itself
                 wanted = {EVERYBODY: Pace(interval_s=0.0)}
@@ -167,10 +168,11 @@ class Planner:
         """What would break a promise."""
         found = []
         for name in self._promises.broken_by(wanted):
-            intent = wish.intents.get(name) or wish.intents[EVERYBODY]
+            member = name if name in wish.intents else EVERYBODY
+            intent = wish.intents[member]
             refused = msgspec.structs.replace(intent, resource=f"{SendRates.name}/{name}")
             words = f"devices of class {name} are never delayed"
-            found.append(not_done(wish.by, refused, Pace(interval_s=0.0), "promise", words))
+            found.append(not_done(wish.by_of(member), refused, Pace(interval_s=0.0), "promise", words))
         return found
 
 
@@ -181,7 +183,7 @@ def _commit(proposal: Proposal, standing: Standing, wish: Wish, made: _Round, kn
     priority = max((intent.priority for intent in wish.intents.values()), default=Priority.PROTECT_DATA)
     if not made.churn.allows(cost, priority):
         words = f"too much has been moved lately ({made.churn.moves:.0f} moves are left, it takes {cost:.0f})"
-        made.withheld.extend(not_done(wish.by, one, None, "budget", words) for one in wish.intents.values())
+        made.withheld.extend(wish.not_done({}, "budget", words))
         return
     made.churn = made.churn.spent(cost)
     effect = _expected(family, proposal, standing, made, knowledge)
@@ -194,6 +196,7 @@ def _commit(proposal: Proposal, standing: Standing, wish: Wish, made: _Round, kn
             expects=effect,
             before=_before(family, standing.values, knowledge),
             since_s=knowledge.at_s,
+            highest=knowledge.properties.get(effect.source, {}).get(effect.quantity) if family.lapses else None,
         )
 
 
@@ -212,20 +215,27 @@ def _expected(
 
 
 def _arbitrated(several: Sequence[Wish], withheld: list[Withheld]) -> Wish:
-    """One wish out of several: of each resource the intent that comes first. The wish is the strongest one's."""
+    """One wish out of several: of each resource the intent that comes first. The wish is the strongest one's. Whoever
+    speaks for everybody speaks for each class of which nobody that comes before it says something else."""
     chosen: dict[str, tuple[Wish, Intent]] = {}
     for wish in several:
         for member, intent in wish.intents.items():
             if member not in chosen or intent.priority > chosen[member][1].priority:
                 chosen[member] = (wish, intent)
+    if EVERYBODY in chosen:
+        all_ = chosen[EVERYBODY]
+        chosen = {name: one for name, one in chosen.items() if one[1].priority >= all_[1].priority}
     for wish in several:
         for member, intent in wish.intents.items():
-            winner, done = chosen[member]
+            winner, done = chosen[member if member in chosen else EVERYBODY]
             if winner is not wish and done.wanted != intent.wanted:
                 words = f"{winner.by} comes before it: {done.priority.words} before {intent.priority.words}"
                 withheld.append(not_done(wish.by, intent, done.wanted, "priority", words))
     strongest = max(chosen.values(), key=lambda one: one[1].priority, default=(several[0], None))[0]
-    return strongest._replace(intents={member: intent for member, (_, intent) in chosen.items()})
+    return strongest._replace(
+        intents={member: intent for member, (_, intent) in chosen.items()},
+        owners={member: wish.by_of(member) for member, (wish, _) in chosen.items()},
+    )
 
 
 def _before(family: Family, wanted: Values, knowledge: Knowledge) -> Values:
@@ -234,11 +244,6 @@ def _before(family: Family, wanted: Values, knowledge: Knowledge) -> Values:
     if family.name == SendRates.name:
         return {EVERYBODY: Pace(interval_s=0.0), **actual}
     return {member: value for member, value in actual.items() if member in wanted}
-
-
-def _untold(family: str, wish: Wish, allowed: str) -> list[Withheld]:
-    words = f"{family} is in shadow mode" if allowed == "shadow" else f"{family} is off"
-    return [not_done(wish.by, intent, None, "mode", words) for intent in wish.intents.values()]
 
 
 def _proposal(family: Family, standing: Standing, wish: Wish, knowledge: Knowledge) -> Proposal:

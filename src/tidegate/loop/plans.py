@@ -75,6 +75,8 @@ def begin(plan: Plan, actual: dict[str, Value], now_s: float) -> PlanRun:
 def advance(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value], *, event_active: bool) -> PlanRun:
     """Go on where the step that is due has come to its end, or took too long."""
     match run.state:
+        case "doing" if not event_active and not run.plan.stays:
+            return _abandoned(run, f"the event {run.plan.event} is over")
         case "doing":
             return _await_effect(run, knowledge, actual) if run.carried_out else _await_trial(run, knowledge)
         case "in force" if run.plan.stays:
@@ -82,9 +84,7 @@ def advance(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value], *, eve
         case "in force" if not event_active:
             return _back(run, len(run.plan.steps) - 1, f"the event {run.plan.event} is over")
         case "undoing" if run.carried_out:
-            if run.step == 0:
-                return msgspec.structs.replace(run, state="undone")
-            return _back(run, run.step - 1, run.trouble)
+            return _further_back(run, run.trouble)
     return run
 
 
@@ -132,6 +132,18 @@ def _back(run: PlanRun, step: int, why: str) -> PlanRun:
     )
     unknown = sorted(run.plan.steps[step].wanted.keys() - run.before[step].keys())
     return _stuck(back, f"how {', '.join(unknown)} was before it is not known") if unknown else back
+
+
+def _abandoned(run: PlanRun, why: str) -> PlanRun:
+    """Take back what was begun. A step that was not even tried has changed nothing."""
+    return _further_back(run, why) if run.withheld else _back(run, run.step, why)
+
+
+def _further_back(run: PlanRun, why: str) -> PlanRun:
+    """Of this step nothing is left."""
+    if run.step == 0:
+        return msgspec.structs.replace(run, state="undone", withheld="", trouble=why)
+    return _back(run, run.step - 1, why)
 
 
 def _stuck(run: PlanRun, why: str) -> PlanRun:

@@ -1,15 +1,17 @@
 """Wishes: what policies and rules want of one family, and what of that is not done."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from tidegate.loop import sentences
 from tidegate.loop.families import FAMILIES
+from tidegate.loop.knowledge import Knowledge, Standing
 from tidegate.loop.plans import PlanRun
 from tidegate.loop.policy import Judgement
-from tidegate.model.intents import Intent, Priority, Value
+from tidegate.model.intents import Intent, Priority, Reason, Value
 
 RULE_LIFETIME_S = 10.0
 
@@ -17,11 +19,23 @@ Constraint = Literal["priority", "mode", "promise", "cool-down", "budget", "unde
 
 
 class Wish(NamedTuple):
-    """What somebody wants of one family."""
+    """What somebody wants of one family. Where several do, ``owners`` has whose word each intent is, and ``by`` whose
+    is the strongest."""
 
     by: str
     phase: str
     intents: dict[str, Intent]  # by member
+    owners: Mapping[str, str] = MappingProxyType({})
+
+    def by_of(self, member: str) -> str:
+        return self.owners.get(member, self.by)
+
+    def not_done(self, done: Mapping[str, Value], constraint: Constraint, words: str) -> list["Withheld"]:
+        """Nothing of it is done, or something else is, by member."""
+        return [
+            not_done(self.by_of(member), intent, done.get(member), constraint, words)
+            for member, intent in self.intents.items()
+        ]
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +88,24 @@ def wishes_of(run: PlanRun) -> dict[str, Wish]:
         wish = found.setdefault(intent.family, Wish(rule_name(run), run.state, {}))
         wish.intents[intent.member] = intent
     return found
+
+
+def unchanged(family: str, knowledge: Knowledge) -> Wish:
+    """Of a policy that cannot say yet what it wants: that what it said before stays."""
+    reason = Reason(
+        measurements=knowledge.chain,
+        rule="before a whole window was seen, what was said before holds",
+        rejected="let it go: nothing is known that would speak for that",
+        because="what was said before holds",
+    )
+    lifetime_s = knowledge.in_force.get(family, Standing()).lifetime_s
+    intents = {
+        member: Intent(
+            resource=f"{family}/{member}", wanted=value, priority=Priority.SAVE, reason=reason, lifetime_s=lifetime_s
+        )
+        for member, value in knowledge.kept_to(family).items()
+    }
+    return Wish("what was said before", "", intents)
 
 
 def not_done(by: str, intent: Intent, done: Value | None, constraint: Constraint, words: str) -> Withheld:

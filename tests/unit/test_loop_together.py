@@ -1,0 +1,216 @@
+"""Several that want something at once: rules beside rules, rules beside policies, and a word that reaches nobody."""
+
+import msgspec
+
+from tidegate.controller.settings import ControllerSettings
+from tidegate.loop.machine import ControlLoop
+from tidegate.loop.rules import RuleSet
+from tidegate.loop.state import LoopState
+from tidegate.model.actions import Action, Advise, ScaleNodes
+from tidegate.model.classes import DeviceClass
+from tidegate.model.decisions import Mode, Proposal
+from tidegate.model.intents import Algorithm
+from tidegate.model.observations import ClassState, GatewayState, NodeState, Observation
+
+CLASSES = (DeviceClass(name="door", topics=("door/#",)), DeviceClass(name="meter", topics=("#",)))
+FLOODED = {"arrive": 1_000, "commit": 100, "age_s": 3.0, "devices": 1_000, "at_limit": True}
+CALM = {"arrive": 50, "commit": 5_000, "age_s": 0.1, "devices": 1_000}
+MANY = {"many": {"when": "devices > 500"}}
+
+
+class Chain:
+    """Half a second a round; what is measured in it is what a test says."""
+
+    def __init__(self, rules: object = None, policy: str = "gotin") -> None:
+        self._settings = ControllerSettings(policy=policy, nodes_max=4)
+        self.rules = msgspec.convert(rules or {}, RuleSet)
+        self.loop = self._new_loop()
+        self.at_s, self.arrived, self.committed, self.limit_s = 1_000.0, 0, 0, 0.0
+        self.nodes = 1
+        self.failing: str | None = None
+        self.done: list[Action] = []
+
+    def _new_loop(self) -> ControlLoop:
+        return self._settings.control_loop(CLASSES, self.rules)
+
+    def taken_over(self) -> None:
+        """By a controller that has measured nothing yet."""
+        stored = msgspec.json.encode(self.loop.state)
+        self.loop = self._new_loop()
+        self.loop.resume(msgspec.json.decode(stored, type=LoopState))
+
+    def rounds(
+        self,
+        count: int,
+        *,
+        arrive: int = 100,
+        commit: int = 100,
+        age_s: float = 0.0,
+        devices: int = 100,
+        at_limit: bool = False,
+        mode: Mode | None = None,
+    ) -> list[Proposal]:
+        """So many messages arrive and are committed a second; what was decided."""
+        proposed = []
+        for _ in range(count):
+            self.at_s += 0.5
+            self.arrived += arrive // 2
+            self.committed = min(self.arrived, self.committed + commit // 2)
+            self.limit_s += 0.5 * at_limit
+            node = NodeState(
+                name="node-0",
+                alive=True,
+                slices=(0, 1),
+                rows=self.committed,
+                limit_rows=commit * self.limit_s,
+                limit_s=self.limit_s,
+                full=at_limit,
+            )
+            meters = ClassState(devices=devices - 10, publishes=self.arrived)
+            gateway = GatewayState(
+                name="gateway-1",
+                address="127.0.0.1:1",
+                measured_at_s=self.at_s,
+                connections=devices,
+                publishes=self.arrived,
+                acknowledged=self.arrived,
+                advised=0,
+                classes={"door": ClassState(devices=10, publishes=0), "meter": meters},
+            )
+            others = (NodeState(name=f"node-{n}", alive=True, slices=(), rows=0) for n in range(1, self.nodes))
+            seen = Observation(
+                at_s=self.at_s,
+                arrived=self.arrived,
+                committed=self.committed,
+                head_age_s=age_s,
+                devices=devices,
+                gateways=(gateway,),
+                nodes=(node, *others) if self.nodes else (),
+            )
+            outcome = self.loop.tick(seen, mode or Mode())
+            self.loop.told({one.plan: self.failing for one in outcome.proposals})
+            self.done += [one.action for one in outcome.proposals if one.acts and self.failing is None]
+            proposed += outcome.proposals
+        return proposed
+
+    @property
+    def intervals(self) -> list[float]:
+        return [action.advice.interval_s for action in self.done if isinstance(action, Advise)]
+
+    @property
+    def algorithm(self) -> Algorithm:
+        found = self.loop.state.planner.in_force["policy"].values["send-rate"]
+        assert isinstance(found, Algorithm)
+        return found
+
+
+def rule(name: str, on: str, *steps: object) -> dict[str, object]:
+    return {"name": name, "on": on, "plan": list(steps)}
+
+
+def test_a_word_that_reaches_nobody_while_devices_recover_releases_nobody() -> None:
+    chain = Chain()
+    chain.rounds(8)
+    chain.rounds(6, **FLOODED)  # type: ignore[arg-type]
+    chain.rounds(6, **CALM)  # type: ignore[arg-type]
+    held_s = chain.intervals[-1]
+    assert held_s > 3
+    chain.failing = "the bus is away"
+    chain.rounds(1, **CALM)  # type: ignore[arg-type]
+    chain.failing = None
+    chain.rounds(1, **CALM)  # type: ignore[arg-type]
+    assert held_s / 2 < chain.intervals[-1] < held_s
+
+
+def test_words_that_reach_nobody_for_long_hold_nobody_in_the_end() -> None:
+    """What was told before has lapsed then, and is said to have."""
+    chain = Chain()
+    chain.rounds(8)
+    chain.rounds(6, **FLOODED)  # type: ignore[arg-type]
+    chain.failing = "the bus is away"
+    chain.rounds(600, **FLOODED)  # type: ignore[arg-type]
+    assert chain.loop.state.planner.in_force["send-rate"].kept_to(chain.at_s) == {}
+
+
+def test_a_rule_for_one_class_lets_nobody_go_while_a_new_leader_knows_too_little() -> None:
+    chain = Chain({"events": MANY, "rules": [rule("doors", "many", {"send_every_s": {"door": 20}})]})
+    chain.rounds(8)
+    chain.rounds(10, **FLOODED)  # type: ignore[arg-type]
+    assert chain.intervals[-1] > 5
+    chain.taken_over()
+    chain.done.clear()
+    chain.rounds(10, **FLOODED)  # type: ignore[arg-type]
+    assert 0.0 not in chain.intervals
+
+
+def test_a_rule_for_everybody_comes_before_a_policy_that_names_classes() -> None:
+    chain = Chain({"events": MANY, "rules": [rule("slow", "many", {"send_every_s": {"*": 30}})]}, policy="adaptive")
+    chain.rounds(8)
+    chain.rounds(10, **FLOODED)  # type: ignore[arg-type]
+    advice = [action.advice for action in chain.done if isinstance(action, Advise)][-1]
+    assert [advice.interval_of(one.name) for one in CLASSES] == [30.0, 30.0]
+
+
+def test_a_plan_goes_back_to_what_was_so_before_all_rules() -> None:
+    """The second begins while the first is in force, and ends after it: nobody wants what the first had wanted."""
+    events = {"a": {"when": "devices > 500"}, "b": {"when": "head_age_s > 2"}}
+    several = [
+        rule("first", "a", {"policy": "none"}),
+        rule("second", "b", {"policy": "gotin", "options": {"k_protect": 0.5}, "within_s": 3600}),
+    ]
+    chain = Chain({"events": events, "rules": several})
+    chain.rounds(8)
+    chain.rounds(4, devices=900)
+    assert chain.algorithm.name == "none"
+    chain.rounds(4, devices=900, age_s=3.0)
+    chain.rounds(4, devices=100, age_s=3.0)
+    assert chain.algorithm.options == {"k_protect": 0.5}
+    chain.rounds(6)
+    assert (chain.algorithm, chain.loop.state.runs) == (Algorithm(), ())
+
+
+def test_in_shadow_each_rule_hears_that_its_own_step_was_not_done() -> None:
+    several = [
+        rule("one", "many", {"send_every_s": {"door": 30}}, {"nodes": 2}),
+        rule("two", "many", {"send_every_s": {"meter": 30}}, {"nodes": 3}),
+    ]
+    chain = Chain({"events": MANY, "rules": several})
+    chain.rounds(20, devices=900, mode=Mode(send_rate="shadow"))
+    assert chain.done == []
+    assert [run.withheld.split(" wants")[0] for run in chain.loop.state.runs] == ["rule one", "rule two"]
+
+
+WAITING = rule("slow", "many", {"send_every_s": {"*": 30}, "until": "devices > 5000", "within_s": 3600}, {"nodes": 2})
+
+
+def test_a_plan_whose_event_is_over_while_a_step_waits_is_taken_back() -> None:
+    chain = Chain({"events": MANY, "rules": [WAITING]})
+    chain.rounds(10, devices=900)
+    chain.rounds(6, devices=100)
+    assert (chain.intervals[0], chain.intervals[-1], chain.loop.state.runs) == (30.0, 0.0, ())
+
+
+def test_so_is_one_whose_rule_is_gone() -> None:
+    chain = Chain({"events": MANY, "rules": [WAITING]})
+    chain.rounds(10, devices=900)
+    chain.loop.follow(RuleSet(), applied_at_s=5.0)
+    chain.rounds(6, devices=900)
+    assert (chain.intervals[-1], chain.loop.state.runs) == (0.0, ())
+
+
+def test_a_step_that_was_not_even_tried_is_not_tried_once_its_event_is_over() -> None:
+    chain = Chain({"events": MANY, "rules": [WAITING]})
+    chain.rounds(10, devices=900, mode=Mode(send_rate="shadow"))
+    chain.rounds(6, devices=100, mode=Mode(send_rate="shadow"))
+    chain.rounds(6, devices=100)
+    assert (chain.done, chain.loop.state.runs) == ([], ())
+
+
+def test_no_plan_goes_back_to_no_node_at_all() -> None:
+    revive = rule("revive", "dead", {"nodes": 2})
+    chain = Chain({"events": {"dead": {"when": "nodes_working == 0"}}, "rules": [revive]})
+    chain.nodes = 0
+    chain.rounds(10)
+    chain.nodes = 2
+    chain.rounds(10)
+    assert [action.nodes_wanted for action in chain.done if isinstance(action, ScaleNodes)] == [2, 1]
