@@ -1,10 +1,12 @@
 """Actions are checked: what shows is reported, what does not is taken back and not made again for a while."""
 
+import random
+
 import msgspec
 import pytest
 
 from tidegate.loop.effects import COOLING_S, GIVEN_UP
-from tidegate.loop.families import HEARD_S, NODES_S
+from tidegate.loop.families import HEARD_S, NODES_S, SHOWN_SHARE
 from tidegate.loop.knowledge import Knowledge
 from tidegate.loop.planner import Planned, Planner, PlannerState
 from tidegate.loop.promises import Promises
@@ -81,7 +83,7 @@ def test_an_effect_that_shows_is_reported_once() -> None:
     chain = Chain()
     assert intervals(chain.round(**HELD)) == [5.0]
     chain.seen["device_rate_per_s"] = 0.4
-    for _ in range(5):
+    for _ in range(9):
         assert chain.round(**HELD) == []
     (report,) = chain.reports
     assert (report.shown, report.value, report.expects.quantity) == (True, 0.4, "device_rate_per_s")
@@ -92,7 +94,8 @@ def test_half_of_the_devices_may_be_deaf() -> None:
     chain = Chain()
     chain.round(**HELD)
     chain.seen["device_rate_per_s"] = 0.5 * 2.0 + 0.5 * 0.2
-    chain.round(**HELD)
+    for _ in range(6):
+        chain.round(**HELD)
     assert [one.shown for one in chain.reports] == [True]
 
 
@@ -146,7 +149,7 @@ def test_a_class_of_few_devices_does_not_have_to_show_in_all() -> None:
     assert chain.state.checks == {}
     chain.classes = {"camera": {"devices": 9.0, "arrival_per_s": 18.0}}
     chain.round(send_rate__camera=Pace(interval_s=50.0))
-    assert chain.state.checks["send-rate"].expects.below == pytest.approx(2.0 - 0.1 * 0.9 * (2.0 - 1 / 50))
+    assert chain.state.checks["send-rate"].expects.below == pytest.approx(2.0 - SHOWN_SHARE * 0.9 * (2.0 - 1 / 50))
 
 
 def test_nodes_that_do_not_come_are_not_asked_for_any_more() -> None:
@@ -155,6 +158,40 @@ def test_nodes_that_do_not_come_are_not_asked_for_any_more() -> None:
         decided += [(second, action) for action in chain.round(nodes=Count(nodes=3))]
     assert [action for _, action in decided] == [ScaleNodes(nodes_wanted=3), ScaleNodes(nodes_wanted=1)]
     assert decided[1][0] == pytest.approx(NODES_S, abs=2)
+
+
+def test_what_comes_back_is_never_no_node_at_all() -> None:
+    chain = Chain()
+    chain.seen["nodes_working"] = 0.0
+    decided = [one for _ in range(int(NODES_S) + 5) for one in chain.round(nodes=Count(nodes=2))]
+    assert decided == [ScaleNodes(nodes_wanted=2), ScaleNodes(nodes_wanted=1)]
+
+
+@pytest.mark.parametrize("amplitude", [0.05, 0.1])
+def test_what_fluctuates_is_not_taken_for_an_effect(amplitude: float) -> None:
+    """Nobody follows; what devices send goes up and down, every few seconds."""
+    taken_for_shown, times = 0, 40
+    for seed in range(times):
+        chain, chance, level = Chain(), random.Random(seed), 1.0
+        chain.round(send_rate__all=Pace(interval_s=1 / 1.3))
+        for _ in range(30):
+            level += 0.4 * (1 - level) + 0.85 * chance.uniform(-amplitude, amplitude)
+            chain.seen["device_rate_per_s"] = 2.0 * level
+            chain.round(send_rate__all=Pace(interval_s=1 / 1.3))
+        taken_for_shown += chain.reports[0].shown
+    assert taken_for_shown <= times / 4
+
+
+def test_a_slice_does_not_go_back_to_a_node_that_is_gone_and_others_go_where_they_shall() -> None:
+    chain = Chain()
+    for _ in range(70):
+        chain.round(slice__1=Owner(node="node-2"))
+    assert chain.state.cooling
+    chain.held = {"node-2": 64}
+    moved = [
+        one for _ in range(20) for one in chain.round(slice__1=Owner(node="node-3"), slice__9=Owner(node="node-3"))
+    ]
+    assert moved == [MoveSlices(takers={1: "node-3", 9: "node-3"})]
 
 
 def test_what_cannot_be_measured_contradicts_nothing() -> None:

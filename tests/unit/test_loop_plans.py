@@ -7,6 +7,7 @@ from tidegate.loop import plans
 from tidegate.loop.knowledge import Knowledge
 from tidegate.loop.plans import ATTEMPTS_MAX, PlanRun
 from tidegate.model.intents import Count, Owner, Pace, Reason, Value
+from tidegate.model.observations import NodeState
 from tidegate.model.plans import Plan, Step
 
 REASON = Reason(rule="a test", rejected="nothing", because="so")
@@ -24,8 +25,16 @@ def plan(*steps: Step, stays: bool = False) -> Plan:
     return Plan(id="1", by="rule", event="flood", steps=steps or (SLOWER, MORE, MOVED), reason=REASON, stays=stays)
 
 
-def looked(run: PlanRun, at_s: float = 0.0, *, nodes: float = 1.0, active: bool = True) -> PlanRun:
-    known = Knowledge(at_s=at_s, measured_at_s=at_s, complete=True, properties={"chain": {"nodes_working": nodes}})
+def looked(
+    run: PlanRun, at_s: float = 0.0, *, nodes: float = 1.0, active: bool = True, owner: str = "node-1"
+) -> PlanRun:
+    known = Knowledge(
+        at_s=at_s,
+        measured_at_s=at_s,
+        complete=True,
+        properties={"chain": {"nodes_working": nodes}},
+        nodes=(NodeState(name=owner, alive=True, slices=(1,), rows=0),),
+    )
     return plans.advance(run, known, BEFORE, event_active=active)
 
 
@@ -35,7 +44,7 @@ def at_step_two() -> PlanRun:
 
 def in_force() -> PlanRun:
     run = looked(plans.told(at_step_two(), None), nodes=3.0)
-    return looked(plans.told(run, None))
+    return looked(plans.told(run, None), owner="node-2")
 
 
 def test_steps_follow_each_other_once_their_effect_is_there() -> None:
@@ -88,6 +97,24 @@ def test_a_step_whose_effect_does_not_show_in_time_is_taken_back() -> None:
     run = looked(plans.told(at_step_two(), None), 60.0)
     assert run.state == "undoing"
     assert run.trouble == "step 2 of 3 failed: 'nodes_working >= 3' did not come to hold within 60 s"
+
+
+def test_a_step_is_over_when_what_it_wants_is_so() -> None:
+    """A slice that nobody takes has not been moved, whatever was written down."""
+    run = plans.told(plans.begin(plan(MOVED), BEFORE, 0.0), None)
+    assert looked(run, 29.0) == run
+    assert looked(run, 29.0, owner="node-2").state == "in force"
+    late = looked(run, 30.0)
+    assert (late.state, late.trouble) == (
+        "undoing",
+        "step 1 of 1 failed: what it wants did not come to hold within 30 s",
+    )
+
+
+def test_a_clock_that_is_set_back_makes_no_step_wait_for_longer() -> None:
+    run = plans.told(plans.begin(plan(MOVED), BEFORE, 3_600.0), None)
+    run = looked(run, 0.0)
+    assert looked(run, 30.0).state == "undoing"
 
 
 def test_where_the_way_back_is_not_known_it_is_stuck_and_says_at_which_step() -> None:

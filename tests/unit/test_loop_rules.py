@@ -44,6 +44,7 @@ class Chain:
         results = {one.plan: self.failing.get(one.action.__struct_config__.tag) for one in outcome.proposals}
         self.loop.told(results)
         carried = [one.action for one in acted if results[one.plan] is None and one.recorded]
+        self.nodes = next((action.nodes_wanted for action in carried if isinstance(action, ScaleNodes)), self.nodes)
         self.done += [action for action in carried if isinstance(action, Advise | ScaleNodes | Reconfigure)]
         return carried
 

@@ -214,3 +214,54 @@ def test_no_plan_goes_back_to_no_node_at_all() -> None:
     chain.nodes = 2
     chain.rounds(10)
     assert [action.nodes_wanted for action in chain.done if isinstance(action, ScaleNodes)] == [2, 1]
+
+
+def test_nodes_that_another_rule_says_stay_are_gone_back_to() -> None:
+    stays = {**rule("stays", "many", {"nodes": 3, "until": "nodes_working >= 3", "within_s": 100}), "stays": True}
+    more = rule("more", "old", {"nodes": 4})
+    chain = Chain({"events": {**MANY, "old": {"when": "head_age_s > 2"}}, "rules": [more, stays]})
+    chain.rounds(8)
+    chain.rounds(4, devices=900)
+    chain.rounds(4, devices=900, age_s=3.0)
+    chain.nodes = 4
+    chain.rounds(4, devices=900, age_s=3.0)
+    chain.rounds(6, devices=900)
+    assert [action.nodes_wanted for action in chain.done if isinstance(action, ScaleNodes)][-1] == 3
+
+
+def test_of_two_rules_the_first_in_the_file_counts_whichever_began_first() -> None:
+    events = {**MANY, "old": {"when": "head_age_s > 2"}}
+    first = rule("first", "old", {"send_every_s": {"*": 5}})
+    second = rule("second", "many", {"send_every_s": {"*": 60}})
+    chain = Chain({"events": events, "rules": [first, second]}, policy="none")
+    chain.rounds(10, devices=900)
+    chain.rounds(6, devices=900, age_s=3.0)
+    assert (chain.intervals[0], chain.intervals[-1]) == (60.0, 5.0)
+
+
+def test_a_rule_that_is_taken_back_holds_nobody_again() -> None:
+    """The overload is long over: what the policy had said before the rule began is not gone back to."""
+    slow = rule("slow", "many", {"send_every_s": {"*": 1}})
+    chain = Chain({"events": {"many": {"when": "devices > 1500"}}, "rules": [slow]})
+    chain.rounds(8)
+    chain.rounds(6, **FLOODED)  # type: ignore[arg-type]
+    chain.rounds(6, **{**FLOODED, "devices": 2_000})  # type: ignore[arg-type]
+    chain.rounds(100, arrive=10, commit=5_000, devices=2_000)
+    chain.done.clear()
+    chain.rounds(6, arrive=10, commit=5_000, devices=1_000)
+    assert set(chain.intervals) <= {0.0}
+
+
+def test_a_rule_for_one_class_is_no_proof_for_a_policy_that_wants_all_held() -> None:
+    doors = rule("doors", "many", {"send_every_s": {"door": 5}})
+    chain = Chain({"events": MANY, "rules": [doors]})
+    chain.rounds(8)
+    chain.rounds(10, **FLOODED)  # type: ignore[arg-type]
+    assert chain.intervals[-1] > 0
+    held = chain.loop.state.policies["send-rate"]
+    calm = Chain({"events": MANY, "rules": [doors]})
+    calm.rounds(8)
+    calm.loop.resume(msgspec.structs.replace(calm.loop.state, policies={"send-rate": held}))
+    calm.rounds(4, arrive=50, commit=5_000, devices=1_000)
+    assert calm.loop.state.policies["send-rate"].finding.phase == "recover", "it wants to go on holding everybody"
+    assert set(calm.intervals) == {0.0}

@@ -10,15 +10,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidegate.loop.families import FAMILIES
+from tidegate.loop.families import FAMILIES, Slices
 from tidegate.loop.in_force import Values
 from tidegate.loop.knowledge import Knowledge
 from tidegate.model.effects import Effect
-from tidegate.model.intents import Intent, Reason
+from tidegate.model.intents import Intent, Owner, Reason
 from tidegate.model.notices import EffectReport
 
 COOLING_S = 120.0
 IDLE_S_MAX = 5.0
+RISING_S = 6.0  # two windows: so long what floods in is under-measured
+LASTING_S = 5.0  # what only fluctuates is back sooner
 GIVEN_UP = 10  # times the time in which an effect was to show, and nobody could measure it: it is looked for no more
 
 
@@ -32,15 +34,22 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     before: Values
     since_s: float
     highest: float | None = None
+    shows_s: float | None = None  # since when what was expected shows
 
-    def seen(self, value: float) -> "Check":
+    def seen(self, value: float, at_s: float, now_s: float) -> "Check":
         """A flood that is still rising was under-measured when it was decided on: it has to fall from where it was at
-        its highest, by the share that was expected."""
-        below = self.expects.below
-        if below is None or self.highest is None or value <= self.highest:
-            return self
-        expects = msgspec.structs.replace(self.expects, below=below * value / self.highest)
-        return msgspec.structs.replace(self, expects=expects, highest=value)
+        its highest, by the share that was expected. ``now_s``: the clock may have been set back."""
+        check, below = self, self.expects.below
+        if below is not None and self.highest is not None and value > self.highest and at_s - self.since_s <= RISING_S:
+            expects = msgspec.structs.replace(self.expects, below=below * value / self.highest)
+            check = msgspec.structs.replace(self, expects=expects, highest=value)
+        shows_s = (self.shows_s if self.shows_s is not None else at_s) if check.expects.holds(value) else None
+        return msgspec.structs.replace(check, shows_s=shows_s, since_s=min(self.since_s, now_s))
+
+    def has_shown(self, at_s: float) -> bool:
+        """What fluctuates falls by chance, and not for long."""
+        lasting_s = 0.0 if self.highest is None else LASTING_S
+        return self.shows_s is not None and at_s - self.shows_s >= lasting_s
 
 
 class Cooling(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +81,12 @@ def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge:
     for name, check in checks.items() if knowledge.complete else ():
         value = knowledge.properties.get(check.expects.source, {}).get(check.expects.quantity)
         if value is not None:
-            open_[name] = check = check.seen(value)  # noqa: PLW2901
+            open_[name] = check = check.seen(value, knowledge.measured_at_s, knowledge.at_s)  # noqa: PLW2901
         passed_s = knowledge.measured_at_s - check.since_s
-        if value is not None and check.expects.holds(value):
+        if value is not None and check.has_shown(knowledge.measured_at_s):
             del open_[name]
             reports.append(_report(check, knowledge, value, cooling_s=0.0))
-        elif value is not None and passed_s >= check.expects.within_s:
+        elif value is not None and passed_s >= check.expects.within_s and check.shows_s is None:
             del open_[name]
             cools[name] = Cooling(
                 instead=check.before,
@@ -92,8 +101,11 @@ def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge:
     return Checked(open_, cools, tuple(reports))
 
 
-def cooled(family: str, intents: Mapping[str, Intent], cooling: Cooling | None) -> dict[str, Intent]:
-    """The same intents, with what was so before in the place of what was contradicted."""
+def cooled(
+    family: str, intents: Mapping[str, Intent], cooling: Cooling | None, knowledge: Knowledge
+) -> dict[str, Intent]:
+    """The same intents, with what was so before in the place of what was contradicted. A slice does not go back to a
+    node that is gone, and one of which nothing was contradicted goes where it shall."""
     if cooling is None:
         return dict(intents)
     wanted = {member: intent.wanted for member, intent in intents.items()}
@@ -106,12 +118,16 @@ def cooled(family: str, intents: Mapping[str, Intent], cooling: Cooling | None) 
         rejected=f"do it all the same: {first.reason.rule}",
         because=cooling.because,
     )
-    return {
+    working = {node.name for node in knowledge.nodes if node.alive}
+    instead = {
         member: msgspec.structs.replace(
             first, resource=f"{family}/{member}" if member else family, wanted=value, reason=reason
         )
         for member, value in cooling.instead.items()
+        if not isinstance(value, Owner) or value.node in working
     }
+    others = dict(intents) if family == Slices.name else {}
+    return {**others, **instead}
 
 
 def _report(check: Check, knowledge: Knowledge, value: float | None, cooling_s: float) -> EffectReport:

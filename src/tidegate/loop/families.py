@@ -17,7 +17,7 @@ LIFETIME_INTERVALS = 3.0
 # An effect is looked for where devices that follow would send less by this share, and it has shown when this share of
 # that has: half of the devices may be deaf, and others may want more than before.
 FELT_SHARE = 0.3
-SHOWN_SHARE = 0.1
+SHOWN_SHARE = 0.2
 HEARD_INTERVALS, HEARD_S = 3.0, 15.0
 NODES_S = 180.0  # a node starts a JVM, and may have to catch up with a table first
 SLICES_S = 60.0
@@ -40,12 +40,12 @@ class SendRates:
             for name in was.keys() | wanted.keys() | {EVERYBODY}
         )
 
-    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float) -> float:
+    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float, now_s: float) -> float:
         longest_s = max(pace.interval_s or 0.0 for pace in (Pace(), *paces(wanted).values()))
         lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
         if self.is_withdrawal(wanted):
-            # Somebody may have heard the advice before it just now, and will not ask again sooner.
-            lifetime_s = max(lifetime_s, before.lifetime_s)
+            # Somebody may have heard the longest advice of all just before it was shortened, and will not ask sooner.
+            lifetime_s = max(lifetime_s, before.lifetime_s, before.until_s - now_s)
         return min(lifetime_s, INTERVAL_S_MAX)
 
     def is_withdrawal(self, values: Values) -> bool:
@@ -90,7 +90,7 @@ class _Lasting:
 
     lapses = False
 
-    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float) -> float:  # noqa: ARG002
+    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float, now_s: float) -> float:  # noqa: ARG002
         return lifetime_s
 
     def is_withdrawal(self, values: Values) -> bool:
@@ -216,12 +216,16 @@ def actual_values(knowledge: Knowledge, wanted: Iterable[str] = ()) -> Values:
     found = {
         f"{name}/{member}" if member else name: value
         for name, family in FAMILIES.items()
-        for member, value in family.actual(knowledge).items()
+        for member, value in returned_to(family, knowledge).items()
     }
-    if Nodes.name in found and not _count({"": found[Nodes.name]}):
-        found[Nodes.name] = Count(nodes=1)  # none was there: nobody wants to go back to that
     unnamed = {name: Pace() for name in wanted if name.partition("/")[0] == SendRates.name}
     return {**unnamed, f"{SendRates.name}/{EVERYBODY}": Pace(interval_s=0.0), **found}
+
+
+def returned_to(family: Family, knowledge: Knowledge) -> Values:
+    """What is so now, where that may be gone back to: nobody wants to go back to no node at all."""
+    actual = family.actual(knowledge)
+    return {"": Count(nodes=max(1, _count(actual)))} if family.name == Nodes.name else actual
 
 
 def paces(values: Values) -> dict[str, Pace]:

@@ -38,7 +38,7 @@ class Family(Protocol):
 
     def is_same(self, before: Values, after: Values) -> bool: ...
 
-    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float) -> float: ...
+    def lifetime_s(self, wanted: Values, before: Standing, lifetime_s: float, now_s: float) -> float: ...
 
     def is_withdrawal(self, values: Values) -> bool: ...
 
@@ -67,11 +67,11 @@ def step(
     others than before, who have to be told whatever it is."""
     now_s, actual = knowledge.at_s, family.actual(knowledge)
     if before.is_over(now_s):
-        before = Standing(acted=before.acted, share=before.share)
+        before = Standing(acted=before.acted, share=before.share, until_s=before.until_s)
     known = before.values if before.acted == acts else actual
     matters = not (family.is_withdrawal(before.values) and family.is_withdrawal(wanted))
     if not family.is_same(known, wanted) or (to_others and matters):
-        lasting_s = family.lifetime_s(wanted, before, lifetime_s)
+        lasting_s = family.lifetime_s(wanted, before, lifetime_s, now_s)
         told = Standing(
             values=wanted,
             acted=acts,
@@ -79,6 +79,8 @@ def step(
             told_at_s=now_s,
             reached_at_s=_reached_at_s(before),
             lifetime_s=lasting_s,
+            until_s=_until_s(family, before, wanted, now_s + lasting_s) if acts else before.until_s,
+            behind=None if acts or not family.lapses else _bare(before.told),
         )
         return told, "decided"
     if not family.lapses:  # what does not lapse is in force by being so
@@ -92,12 +94,24 @@ def step(
     if not due:
         return before, None
     reached_at_s = _reached_at_s(before)
-    return msgspec.structs.replace(before, told_at_s=now_s, reached_at_s=reached_at_s, failed=False), "again"
+    until_s = _until_s(family, before, before.values, now_s + before.lifetime_s)
+    again = msgspec.structs.replace(before, told_at_s=now_s, reached_at_s=reached_at_s, until_s=until_s, failed=False)
+    return again, "again"
 
 
 def _reached_at_s(before: Standing) -> float:
     """When somebody was last told for certain. A shadow is heard by nobody."""
-    return before.told_at_s if before.acted and before.values else NEVER_S
+    return before.told.told_at_s if before.told.values else NEVER_S
+
+
+def _until_s(family: Family, before: Standing, values: Values, ends_s: float) -> float:
+    """Nobody has to be freed of a withdrawal."""
+    return before.until_s if family.is_withdrawal(values) else max(before.until_s, ends_s)
+
+
+def _bare(told: Standing) -> Standing | None:
+    """What was told, without what lies behind that; None where nobody was told anything."""
+    return msgspec.structs.replace(told, behind=None) if told.values else None
 
 
 def _renewal_due(standing: Standing, now_s: float, *, withdrawn: bool) -> bool:

@@ -26,11 +26,21 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     reached_at_s: float = NEVER_S  # when somebody was told before that
     failed: bool = False  # the last word reached nobody
     lifetime_s: float = 0.0  # 0: until something else is said
+    until_s: float = NEVER_S  # when the last lease ends of all that were ever told
     share: float = 1.0  # of those that it could be said to
     half_life_s: float = 0.0  # in which it shrinks to half when that is over; 0: at once
+    behind: "Standing | None" = None  # what somebody was told before this, where this is only a shadow
+
+    @property
+    def told(self) -> "Standing":
+        """What somebody was really told."""
+        return self if self.acted else self.behind or Standing()
 
     def kept_to(self, at_s: float) -> dict[str, Value]:
-        """What holds at that moment because of it: all, what is left of it, or nothing."""
+        """What holds at that moment because of it: all, what is left of it, or nothing. A shadow leaves what was told
+        before it to lapse."""
+        if not self.acted and self.behind is not None:
+            return self.behind.kept_to(at_s)
         if not self.acted or self.told_at_s <= NEVER_S:
             return {}
         over_s = at_s - self.told_at_s - self.lifetime_s

@@ -227,7 +227,7 @@ class ControlLoop:
                 knowledge = msgspec.structs.replace(knowledge, findings=findings)
             for family, wish in said.items():
                 wished.setdefault(family, []).append(wish)
-        for run in sorted(self.state.runs, key=lambda run: run.state == "undoing"):
+        for run in sorted(self.state.runs, key=self._precedence):
             for family, wish in wishes_of(run).items():
                 wished.setdefault(family, []).append(wish)
         for family in silent & wished.keys():
@@ -244,6 +244,11 @@ class ControlLoop:
             pending=(*self.state.pending, *planned.proposals),
         )
         return planned
+
+    def _precedence(self, run: PlanRun) -> tuple[bool, int]:
+        """Rules in their order; what is taken back comes last."""
+        places = {rule.name: place for place, rule in enumerate(self._rules)}
+        return run.state == "undoing", places.get(run.plan.by, len(places))
 
     def _following(self, configured: Policy[Any], algorithm: Algorithm) -> Policy[Any]:
         """The policy that follows this algorithm; it is made once. A rule may have left one behind that there is not
@@ -306,11 +311,12 @@ def _asked(
 
 
 def _before_rules(others: Iterable[PlanRun], plan: Plan, knowledge: Knowledge) -> dict[str, Value]:
-    """What a plan goes back to: what is so now, or was so before another plan that is not over changed it."""
+    """What a plan goes back to: what is so now; where another plan that is not over changes it, what was so before
+    that, or what that leaves behind."""
     found = actual_values(knowledge, plan.resources)
     for run in reversed([run for run in others if not run.is_over]):
-        for before in reversed(run.before):
-            found.update({name: value for name, value in before.items() if name in plan.resources})
+        for changed in [run.wanted] if run.plan.stays else reversed(run.before):
+            found.update({name: value for name, value in changed.items() if name in plan.resources})
     return found
 
 

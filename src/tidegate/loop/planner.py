@@ -14,7 +14,7 @@ from tidegate.loop import effects, in_force, sentences
 from tidegate.loop.churn import Churn, cost_of
 from tidegate.loop.cohorts import of_cohort, with_others
 from tidegate.loop.effects import Check, Cooling
-from tidegate.loop.families import FAMILIES, LIFETIME_INTERVALS, RouteTable, SendRates, family_of, paces
+from tidegate.loop.families import FAMILIES, LIFETIME_INTERVALS, RouteTable, SendRates, family_of, paces, returned_to
 from tidegate.loop.in_force import Family, Values
 from tidegate.loop.knowledge import Knowledge, Standing
 from tidegate.loop.promises import Promises
@@ -118,7 +118,7 @@ class Planner:
             if name == RouteTable.name:
                 wish = with_others(wish, FAMILIES[name].actual(knowledge))
         cooling = made.cooling.get(name)
-        intents = effects.cooled(name, wish.intents, cooling)
+        intents = effects.cooled(name, wish.intents, cooling, knowledge)
         if cooling is not None and intents != wish.intents:
             done = {member: intent.wanted for member, intent in intents.items()}
             made.withheld.extend(wish.not_done(done, "cool-down", cooling.because))
@@ -133,12 +133,14 @@ class Planner:
         lifetime_s = max((intent.lifetime_s for intent in wish.intents.values()), default=before.lifetime_s)
         share = mode.cohort_share if mode.of(name) == "cohort" and name == SendRates.name else 1.0
         if name == SendRates.name:
-            if self._is_unproven(wish, before, paces(wanted), knowledge):
-                words = "no node is at its limit"
-                made.withheld.extend(wish.not_done({}, "promise", words))
-                if before.kept_to(knowledge.at_s):
+            unproven = self._unproven(wish, before, paces(wanted), knowledge)
+            if unproven:
+                refused = wish._replace(intents={name: wish.intents[name] for name in unproven})
+                made.withheld.extend(refused.not_done({}, "promise", "no node is at its limit"))
+                rest = {name: value for name, value in paces(wanted).items() if name not in unproven}
+                if before.kept_to(knowledge.at_s) and not any(pace.holds for pace in rest.values()):
                     return  # it has lapsed, and is shrinking by itself
-                wanted = {EVERYBODY: Pace(interval_s=0.0)}
+                wanted = {EVERYBODY: Pace(interval_s=0.0), **rest}
             made.withheld.extend(self._broken(wish, paces(wanted)))
             said, made.bands = self._promises.kept(paces(wanted), made.bands, knowledge)
             lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * self._promises.longest_s(said))
@@ -158,11 +160,13 @@ class Planner:
             return
         _commit(proposal, standing, wish, made, knowledge)
 
-    def _is_unproven(self, wish: Wish, before: Standing, wanted: dict[str, Pace], knowledge: Knowledge) -> bool:
-        """Whoever is held because of what has lapsed is on his way out."""
-        is_told = any(intent.priority is Priority.PROTECT_DATA for intent in wish.intents.values())
-        held = paces(before.kept_to(knowledge.at_s)) if before.is_renewed(knowledge.at_s) else {}
-        return not is_told and self._promises.begins_unproven(held, wanted, knowledge)
+    def _unproven(self, wish: Wish, before: Standing, wanted: dict[str, Pace], knowledge: Knowledge) -> tuple[str, ...]:
+        """The classes that would begin to be held though nothing shows that they have to be. Whoever is held because of
+        what has lapsed is on his way out; a rule needs no proof, and is none for anybody else."""
+        told = before.told
+        held = paces(told.kept_to(knowledge.at_s)) if told.is_renewed(knowledge.at_s) else {}
+        asked = {name: pace for name, pace in wanted.items() if wish.intents[name].priority < Priority.PROTECT_DATA}
+        return self._promises.begin_unproven(held, asked, knowledge)
 
     def _broken(self, wish: Wish, wanted: dict[str, Pace]) -> list[Withheld]:
         """What would break a promise."""
@@ -240,7 +244,7 @@ def _arbitrated(several: Sequence[Wish], withheld: list[Withheld]) -> Wish:
 
 def _before(family: Family, wanted: Values, knowledge: Knowledge) -> Values:
     """What was so, of what is wanted now."""
-    actual = family.actual(knowledge)
+    actual = returned_to(family, knowledge)
     if family.name == SendRates.name:
         return {EVERYBODY: Pace(interval_s=0.0), **actual}
     return {member: value for member, value in actual.items() if member in wanted}

@@ -12,12 +12,14 @@ from typing import Literal
 import msgspec
 
 from tidegate.loop.expressions import Expression
+from tidegate.loop.families import FAMILIES
 from tidegate.loop.knowledge import Knowledge
 from tidegate.loop.monitors import names
 from tidegate.model.intents import Value
 from tidegate.model.plans import Plan, Step
 
 ATTEMPTS_MAX = 3
+SEEN = ("nodes", "slice")  # families of which anybody can see what is so
 
 State = Literal["doing", "in force", "undoing", "done", "undone", "stuck"]
 
@@ -58,13 +60,16 @@ class PlanRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wanted(self) -> dict[str, Value]:
-        """What it wants now, by resource."""
+        """What it wants now, by resource. What lapses by itself is not gone back to: nobody has a word on it any more
+        but the policy, which knows what is right now."""
         steps = self.plan.steps
         if self.is_over:
             return {}
         upto = len(steps) if self.state == "in force" else self.step + (self.state == "doing")
         wanted = {name: value for step in steps[:upto] for name, value in step.wanted.items()}
-        return {**wanted, **self.before[self.step]} if self.state == "undoing" else wanted
+        if self.state != "undoing":
+            return wanted
+        return {**wanted, **{name: value for name, value in self.before[self.step].items() if not _lapses(name)}}
 
 
 def begin(plan: Plan, actual: dict[str, Value], now_s: float) -> PlanRun:
@@ -74,6 +79,7 @@ def begin(plan: Plan, actual: dict[str, Value], now_s: float) -> PlanRun:
 
 def advance(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value], *, event_active: bool) -> PlanRun:
     """Go on where the step that is due has come to its end, or took too long."""
+    run = msgspec.structs.replace(run, since_s=min(run.since_s, knowledge.at_s))  # the clock may have been set back
     match run.state:
         case "doing" if not event_active and not run.plan.stays:
             return _abandoned(run, f"the event {run.plan.event} is over")
@@ -110,7 +116,8 @@ def _await_trial(run: PlanRun, knowledge: Knowledge) -> PlanRun:
 
 def _await_effect(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value]) -> PlanRun:
     step, count = run.plan.steps[run.step], len(run.plan.steps)
-    if step.until is None or _expression(step.until).holds(knowledge.chain):
+    shows = step.until is None or _expression(step.until).holds(knowledge.chain)
+    if shows and _is_so(step, knowledge):
         if run.step + 1 == count:
             return msgspec.structs.replace(run, state="in force", trouble="")
         return PlanRun(
@@ -121,7 +128,8 @@ def _await_effect(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value]) 
         )
     if knowledge.at_s - run.since_s < step.within_s:
         return run
-    why = f"{step.until!r} did not come to hold within {step.within_s:g} s"
+    what = "what it wants" if shows else repr(step.until)
+    why = f"{what} did not come to hold within {step.within_s:g} s"
     return _back(run, run.step, f"step {run.step + 1} of {count} failed: {why}")
 
 
@@ -153,6 +161,19 @@ def _stuck(run: PlanRun, why: str) -> PlanRun:
 
 def _known(step: Step, actual: dict[str, Value]) -> dict[str, Value]:
     return {name: actual[name] for name in step.wanted if name in actual}
+
+
+def _is_so(step: Step, knowledge: Knowledge) -> bool:
+    """Whether what can be seen of it is there. Of what lapses, and of policies, that is what was told."""
+    for name, value in step.wanted.items():
+        family, _, member = name.partition("/")
+        if family in SEEN and FAMILIES[family].actual(knowledge).get(member) != value:
+            return False
+    return True
+
+
+def _lapses(resource: str) -> bool:
+    return FAMILIES[resource.partition("/")[0]].lapses
 
 
 @lru_cache(maxsize=256)

@@ -37,12 +37,13 @@ class Promises:
             if one.event_driven and not one.never_delay
         }
 
-    def begins_unproven(self, before: dict[str, Pace], wanted: dict[str, Pace], knowledge: Knowledge) -> bool:
-        """Whether somebody would be held now, nobody was, and nothing shows that it has to be."""
-        held, holds = (any(pace.holds for pace in said.values()) for said in (before, wanted))
+    def begin_unproven(self, before: dict[str, Pace], wanted: dict[str, Pace], knowledge: Knowledge) -> tuple[str, ...]:
+        """Who would be held now, was not, and nothing shows that it has to be."""
         chain = knowledge.chain
         at_limit = chain.get("nodes_at_limit", 0.0) > 0 or chain.get("busy_share", 0.0) >= PROVEN_SHARE
-        return holds and not held and not at_limit and OVERLOAD not in knowledge.events
+        if at_limit or OVERLOAD in knowledge.events:
+            return ()
+        return tuple(name for name, pace in wanted.items() if pace.holds and not _holds(before, name))
 
     def broken_by(self, wanted: dict[str, Pace]) -> tuple[str, ...]:
         """The classes that would be delayed and never may be."""
