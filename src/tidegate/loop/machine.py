@@ -156,6 +156,7 @@ class ControlLoop:
             at_s=now_s,
             measured_at_s=observation.at_s,
             complete=self._window.is_full,
+            round_s=self._window.round_s,
             properties=monitors.measured(observation, self._window, interval_of(given, EVERYBODY)),
             in_force=standing,
             nodes=tuple(_bare(node) for node in observation.nodes),

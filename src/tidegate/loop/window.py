@@ -55,6 +55,7 @@ class Window:
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._last: Observation | None = None
+        self._gaps_s: deque[float] = deque(maxlen=2)
         self._arrivals: deque[Point] = deque()
         self._anchors: deque[Point] = deque()
         self._worked: deque[Worked] = deque()
@@ -73,6 +74,8 @@ class Window:
             self._reports.clear()
             self._eased.clear()
             last = None
+        if last is not None:
+            self._gaps_s.append(at_s - last.at_s)
         if last is not None and at_s - last.at_s > self._window_s:
             self._eased.clear()  # who was at his limit so long ago need not be there now
         self._eased = _eased(self._eased, last, observation)
@@ -114,6 +117,11 @@ class Window:
     def is_full(self) -> bool:
         """Whether a whole window has been seen."""
         return bool(self._arrivals) and self._arrivals[-1].at_s - self._arrivals[0].at_s >= self._window_s
+
+    @property
+    def round_s(self) -> float:
+        """How far apart observations are: the shorter one of the last two gaps, because one may have been a stall."""
+        return min(self._gaps_s, default=0.0)
 
     def arrival_per_s(self) -> float:
         return _slope(self._arrivals[0], self._arrivals[-1]) if self._arrivals else 0.0
