@@ -4,6 +4,7 @@ No clock, no IO: time is the observation's. All that must survive the process is
 takes up with ``resume``.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -179,7 +180,7 @@ class ControlLoop:
                 plan = rule.planned(made, looked_at)
                 runs.append(plans.begin(plan, _before_rules(runs, plan, knowledge), knowledge.at_s))
         planner = msgspec.structs.replace(self.state.planner, plans=made)
-        ranges = self._ranges.levels(knowledge.properties)
+        ranges = self._ranges.levels(knowledge.properties, self.state.ranges)
         self.state = msgspec.structs.replace(
             self.state,
             ranges=ranges,
@@ -270,6 +271,8 @@ class ControlLoop:
 
     def _sample(self, observation: Observation) -> Sample:
         state = self.state
+        if not math.isfinite(observation.at_s):
+            observation = msgspec.structs.replace(observation, at_s=state.at_s)
         given = paces(state.planner.in_force.get("send-rate", Standing()).kept_to(observation.at_s))
         asked = cast("Count | None", state.planner.in_force.get("nodes", Standing()).values.get(""))
         finding = state.policies.get("send-rate", PolicyMemory()).finding
