@@ -49,8 +49,8 @@ class EventRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EventState(msgspec.Struct, frozen=True, kw_only=True):
-    """``since_s``: since when it holds that the event should change from what it is, ``seen_s``: when that was seen last;
-    None while it does not hold."""
+    """``since_s``: since when it holds that the event should change from what it is, ``seen_s``: when that was seen
+    last; None while it does not hold."""
 
     active: bool = False
     since_s: float | None = None

@@ -65,8 +65,8 @@ class Window:
         self._eased: dict[str, int] = {}  # by node: how often it has committed since it was seen at its limit
 
     def add(self, observation: Observation) -> bool:
-        """Take an observation in; False for one that is not newer than the last: it says nothing new. Nor does one of no
-        moment at all."""
+        """Take an observation in; False for one that is not newer than the last: it says nothing new. Nor does one of
+        no moment at all."""
         last, at_s = self._last, observation.at_s
         if not math.isfinite(at_s):
             return False

@@ -115,8 +115,8 @@ def devices_by_class(seen: Seen) -> dict[str, int]:
 
 
 def arrivals_per_s(seen: Seen) -> dict[str, float]:
-    """By class, as far as it is known; what brokers count beyond that came from devices whose class nobody knows, unless
-    it came from a class of which nobody knows how much."""
+    """By class, as far as it is known; what brokers count beyond that came from devices whose class nobody knows,
+    unless it came from a class of which nobody knows how much."""
     found = {one.name: one.arrival_per_s for one in seen.classes if one.arrival_per_s is not None}
     if len(found) < len(seen.classes) or UNNAMED not in devices_by_class(seen):
         return found

@@ -13,7 +13,6 @@ from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.intents import EVERYBODY, Intent, Pace, Priority, Reason
 from tidegate.model.view import seconds
 
-
 # What every algorithm is shown: where one of these is not known, nobody can say anything.
 NEEDED = frozenset({"waiting", "held", "head_age_s", "devices", "nodes_starting"})
 
@@ -36,7 +35,7 @@ class SendRate(Generic[PolicyState]):
         return self._algorithm.initial()
 
     def step(self, state: PolicyState, knowledge: Knowledge) -> tuple[PolicyState, Judgement | None]:
-        if not knowledge.complete or not NEEDED <= knowledge.chain.keys():
+        if not knowledge.complete or not knowledge.chain.keys() >= NEEDED:
             return state, None
         seen = seen_of(knowledge)
         after, verdict = self._algorithm.step(state, seen)
