@@ -153,3 +153,15 @@ def test_nodes_that_take_more_than_they_were_thought_to_are_believed() -> None:
     ]
     _, verdict = follow(PLAIN, *learnt, *faster)
     assert verdict.capacity_per_s > 125
+
+
+def test_what_is_not_known_of_a_class_is_no_zero() -> None:
+    """A gateway restarts: for some rounds nobody knows how much of what arrives is whose."""
+    before = [classed(at_s, alarm=20, telemetry=80) for at_s in range(20)]
+    silent = tuple(msgspec.structs.replace(one, arrival_per_s=None) for one in before[0].classes)
+    after = [msgspec.structs.replace(classed(20 + at_s, alarm=20, telemetry=80), classes=silent) for at_s in range(9)]
+    state, verdict = follow(CLASSED, *before)
+    later, last = follow(CLASSED, *before, *after)
+    assert last.demand_per_s == pytest.approx(verdict.demand_per_s, rel=0.01)
+    assert last.classes == pytest.approx(verdict.classes, rel=0.1)
+    assert later.work == state.work

@@ -10,11 +10,12 @@ import msgspec
 
 
 class ClassSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """One class of devices, as far as gateways can see it."""
+    """One class of devices, as far as gateways can see it. ``arrival_per_s`` is None where a gateway has just begun to
+    count: that is no zero."""
 
     name: str
     devices: int
-    arrival_per_s: float
+    arrival_per_s: float | None
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 An expression over properties has to hold for a while without a break; likewise what ends the event. Over a group of
 sources (brokers, gateways, nodes, classes, slices) it is asked of each: any of them, all, a number of them; or once, of
-the mean of their properties. Where too little is known to say whether it holds, an event stays what it is.
+the mean of their properties. Where too little is known to say whether it holds, an event stays what it is; and where
+nobody could say so for longer than a gap, its duration begins anew.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ from tidegate.model.errors import UserError
 
 OVERLOAD = "overload"  # the controller's setting says what it is
 BUILT_IN = frozenset({OVERLOAD})
+# So long, or so many usual rounds, nobody need have judged whether it holds: what lies between two peaks is not known.
+GAP_S, GAP_ROUNDS = 5.0, 3.0
 LOOKED_AT_MAX = 32  # values that a reason names
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 
@@ -46,10 +49,19 @@ class EventRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EventState(msgspec.Struct, frozen=True, kw_only=True):
-    """``since_s``: since when it holds that the event should change from what it is; None while that does not hold."""
+    """``since_s``: since when it holds that the event should change from what it is, ``seen_s``: when that was seen
+    last; None while it does not hold."""
 
     active: bool = False
     since_s: float | None = None
+    seen_s: float | None = None
+
+    def held_since_s(self, knowledge: Knowledge) -> float:
+        """Since when it holds without a break, where it holds now. Where the clock was set back, that is now."""
+        at_s, gap_s = knowledge.measured_at_s, max(GAP_S, GAP_ROUNDS * knowledge.round_s)
+        if self.since_s is None or self.seen_s is None or at_s - self.seen_s > gap_s:
+            return at_s
+        return min(self.since_s, at_s)
 
 
 class Event:
@@ -72,10 +84,10 @@ class Event:
         if not changes:
             return EventState(active=state.active)
         at_s = knowledge.measured_at_s
-        since_s = at_s if state.since_s is None else state.since_s
+        since_s = state.held_since_s(knowledge)
         if at_s - since_s >= wait_s:
             return EventState(active=not state.active)
-        return EventState(active=state.active, since_s=since_s)
+        return EventState(active=state.active, since_s=since_s, seen_s=at_s)
 
     def looked_at(self, knowledge: Knowledge) -> Properties:
         """What it goes by, of every member of its group, by source and name; of the chain that is known anyway."""

@@ -56,7 +56,10 @@ class SendRates:
         now = knowledge.chain.get("device_rate_per_s")
         if not now:
             return None
-        fall = now - _followed(paces(wanted), knowledge) / knowledge.chain["devices"]
+        followed = _followed(paces(wanted), knowledge)
+        if followed is None:
+            return None
+        fall = now - followed / knowledge.chain["devices"]
         if fall < FELT_SHARE * now:
             return None
         hearing_s = HEARD_INTERVALS * max(1.0 / now, interval_of(paces(self.actual(knowledge)), EVERYBODY))
@@ -248,10 +251,13 @@ def dead_band_of(said: Mapping[str, Pace], name: str) -> float:
     return said[name].dead_band if name in said else 1.0
 
 
-def _followed(said: Mapping[str, Pace], knowledge: Knowledge) -> float:
-    """What would arrive if everybody followed; of a dead band nobody knows what it brings."""
+def _followed(said: Mapping[str, Pace], knowledge: Knowledge) -> float | None:
+    """What would arrive if everybody followed, None where it is not known what a class sends; of a dead band nobody
+    knows what it brings."""
     devices, arrival_per_s, followed = knowledge.chain["devices"], knowledge.chain["arrival_per_s"], 0.0
     for name, seen in knowledge.group("class").items():
+        if not {"devices", "arrival_per_s"} <= seen.keys():
+            return None
         followed += _at_most(seen["arrival_per_s"], seen["devices"], interval_of(said, name))
         devices, arrival_per_s = devices - seen["devices"], arrival_per_s - seen["arrival_per_s"]
     return followed + _at_most(max(0.0, arrival_per_s), max(0.0, devices), interval_of(said, EVERYBODY))

@@ -82,6 +82,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     measured_at_s: float
     complete: bool  # a whole window has been seen: before that no rate is known
     properties: dict[str, Properties]
+    round_s: float = 0.0  # how far apart observations are, whether anything is decided or not; 0 where nobody knows
     in_force: dict[str, Standing] = {}
     events: tuple[str, ...] = ()  # those that are under way
     findings: dict[str, Finding] = {}  # of this round, by policy

@@ -4,6 +4,7 @@ No clock, no IO: time is the observation's. All that must survive the process is
 takes up with ``resume``.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from tidegate.loop import monitors, plans
 from tidegate.loop.events import Event, EventState
 from tidegate.loop.families import FAMILIES, Algorithms, actual_values, algorithms, family_of, interval_of, paces
 from tidegate.loop.knowledge import Finding, Knowledge, Standing
-from tidegate.loop.notices import notices
+from tidegate.loop.notices import notices, of_plans
 from tidegate.loop.planner import Planned, Planner
 from tidegate.loop.plans import PlanRun
 from tidegate.loop.policy import Judgement, Policy
@@ -25,6 +26,7 @@ from tidegate.loop.wishes import Wish, Withheld, unchanged, wishes, wishes_of
 from tidegate.model.decisions import Mode, Proposal
 from tidegate.model.errors import UserError
 from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace, Value
+from tidegate.model.notices import Notice
 from tidegate.model.observations import NodeState, Observation
 from tidegate.model.plans import Plan
 from tidegate.model.view import Sample
@@ -69,11 +71,11 @@ class ControlLoop:
         self._planner = Planner(promises or Promises())
         self._window_s = window_s
         self._window = Window(window_s)
-        self.state = self._noticed = LoopState()
+        self.state = LoopState()
 
     def resume(self, state: LoopState) -> None:
         """Go on from a state of this loop, or of another one: a policy state that does not fit begins anew."""
-        self.state = self._noticed = state
+        self.state = state
 
     @property
     def is_ready(self) -> bool:
@@ -104,10 +106,9 @@ class ControlLoop:
         if not self._window.add(observation) or mode.frozen:
             return Outcome(sample=self._sample(observation))
         knowledge = self._knowledge(observation, observation.at_s if now_s is None else now_s)
+        before = self.state
         planned = self.decide(knowledge, mode)
-        new = (*notices(self._noticed, self.state, knowledge), *planned.reports)
-        told = (*self.state.notices, *new)[-NOTICES_MAX:]
-        self.state = self._noticed = msgspec.structs.replace(self.state, notices=told)
+        self._notice((*notices(before, self.state, knowledge), *planned.reports))
         return Outcome(
             sample=self._sample(observation),
             knowledge=knowledge,
@@ -147,7 +148,13 @@ class ControlLoop:
             runs = [_heard(run, family, trouble) for run in runs]
         pending = tuple(proposal for proposal in self.state.pending if proposal.plan not in results)
         planner = msgspec.structs.replace(self.state.planner, in_force=in_force, checks=checks)
-        self.state = msgspec.structs.replace(self.state, planner=planner, runs=tuple(runs), pending=pending)
+        before = self.state
+        self.state = msgspec.structs.replace(before, planner=planner, runs=tuple(runs), pending=pending)
+        self._notice(of_plans(before, self.state))  # now: whoever takes over does not know what was so before
+
+    def _notice(self, new: Iterable[Notice]) -> None:
+        waiting = (*self.state.notices, *new)[-NOTICES_MAX:]
+        self.state = msgspec.structs.replace(self.state, notices=waiting)
 
     def _knowledge(self, observation: Observation, now_s: float) -> Knowledge:
         standing = self.state.planner.in_force
@@ -156,6 +163,7 @@ class ControlLoop:
             at_s=now_s,
             measured_at_s=observation.at_s,
             complete=self._window.is_full,
+            round_s=self._window.round_s,
             properties=monitors.measured(observation, self._window, interval_of(given, EVERYBODY)),
             in_force=standing,
             nodes=tuple(_bare(node) for node in observation.nodes),
@@ -178,7 +186,7 @@ class ControlLoop:
                 plan = rule.planned(made, looked_at)
                 runs.append(plans.begin(plan, _before_rules(runs, plan, knowledge), knowledge.at_s))
         planner = msgspec.structs.replace(self.state.planner, plans=made)
-        ranges = self._ranges.levels(knowledge.properties)
+        ranges = self._ranges.levels(knowledge.properties, self.state.ranges)
         self.state = msgspec.structs.replace(
             self.state,
             ranges=ranges,
@@ -269,6 +277,8 @@ class ControlLoop:
 
     def _sample(self, observation: Observation) -> Sample:
         state = self.state
+        if not math.isfinite(observation.at_s):
+            observation = msgspec.structs.replace(observation, at_s=state.at_s)
         given = paces(state.planner.in_force.get("send-rate", Standing()).kept_to(observation.at_s))
         asked = cast("Count | None", state.planner.in_force.get("nodes", Standing()).values.get(""))
         finding = state.policies.get("send-rate", PolicyMemory()).finding

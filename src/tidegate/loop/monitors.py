@@ -1,5 +1,6 @@
 """From observations to properties by source. What nobody could measure is absent: what is not known is no zero."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
@@ -34,7 +35,7 @@ PROPERTIES: dict[str, tuple[Property, ...]] = {
     ),
     "class": (
         Property("devices", "connected devices of the class"),
-        Property("arrival_per_s", "their messages"),
+        Property("arrival_per_s", "their messages; absent while a gateway has just begun to count them"),
     ),
     "gateway": (
         Property("connections", "connected clients"),
@@ -79,18 +80,31 @@ class Ranges:
                 raise UserError(f"{name} has the bounds {list(several)}: name at least one, each above the one before.")
             self._bounds[kind, known] = several
 
-    def levels(self, properties: Mapping[str, Properties]) -> dict[str, int]:
-        """In which range each monitored property is, by ``source.property``: 0 is below all bounds."""
-        return {
-            f"{source}.{name}": bisect_right(bounds, found[name])
-            for (kind, name), bounds in self._bounds.items()
-            for source, found in properties.items()
-            if source.partition("/")[0] == kind and name in found
-        }
+    def levels(self, properties: Mapping[str, Properties], before: Mapping[str, int] | None = None) -> dict[str, int]:
+        """In which range each monitored property is, by ``source.property``: 0 is below all bounds. One that is not
+        known now is where it was ``before``, for as long as its source is there."""
+        levels = {}
+        for (kind, name), bounds in self._bounds.items():
+            for source, found in properties.items():
+                if source.partition("/")[0] != kind:
+                    continue
+                if name in found:
+                    levels[f"{source}.{name}"] = bisect_right(bounds, found[name])
+                elif before is not None and f"{source}.{name}" in before:
+                    levels[f"{source}.{name}"] = before[f"{source}.{name}"]
+        return levels
 
 
 def measured(observation: Observation, window: Window, interval_s: float) -> dict[str, Properties]:
-    """Every property of every source."""
+    """Every property of every source. What is no finite number, or below nothing, is not known."""
+    found = _found(observation, window, interval_s)
+    return {
+        source: {name: value for name, value in known.items() if math.isfinite(value) and value >= 0}
+        for source, known in found.items()
+    }
+
+
+def _found(observation: Observation, window: Window, interval_s: float) -> dict[str, Properties]:
     work = window.work()
     found = {
         CHAIN: {
@@ -110,8 +124,8 @@ def measured(observation: Observation, window: Window, interval_s: float) -> dic
         }
     }
     for name, one in observation.classes.items():
-        arrival_per_s = work.classes_per_s.get(name, 0.0)
-        found[f"class/{name}"] = {"devices": float(one.devices), "arrival_per_s": arrival_per_s}
+        rate = {"arrival_per_s": work.classes_per_s[name]} if name in work.classes_per_s else {}
+        found[f"class/{name}"] = {"devices": float(one.devices), **rate}
     found |= {f"gateway/{gateway.name}": _gateway(gateway) for gateway in observation.gateways}
     for broker in observation.brokers:
         counted = {} if broker.connections is None else {"connections": float(broker.connections)}

@@ -11,7 +11,7 @@ from tidegate.model.notices import ActionPlan, EventNotification, Notice, RangeC
 
 def notices(before: LoopState, after: LoopState, knowledge: Knowledge) -> tuple[Notice, ...]:
     """In the order in which things follow from each other: ranges, events, plans."""
-    return (*_ranges(before, after, knowledge), *_events(before, after, knowledge), *_plans(before, after, knowledge))
+    return (*_ranges(before, after, knowledge), *_events(before, after, knowledge), *of_plans(before, after))
 
 
 def _ranges(before: LoopState, after: LoopState, knowledge: Knowledge) -> Iterator[RangeChange]:
@@ -26,19 +26,20 @@ def _ranges(before: LoopState, after: LoopState, knowledge: Knowledge) -> Iterat
 
 
 def _events(before: LoopState, after: LoopState, knowledge: Knowledge) -> Iterator[EventNotification]:
-    for name in before.events.keys() | after.events.keys():
+    for name in sorted(before.events.keys() | after.events.keys()):
         active = after.events.get(name, EventState()).active
         if active != before.events.get(name, EventState()).active:
             yield EventNotification(at_s=knowledge.measured_at_s, event=name, active=active, measured=knowledge.chain)
 
 
-def _plans(before: LoopState, after: LoopState, knowledge: Knowledge) -> Iterator[ActionPlan]:
+def of_plans(before: LoopState, after: LoopState) -> Iterator[ActionPlan]:
+    """They go on between rounds, too: when it is said what came of an action."""
     known = {run.plan.id: run for run in before.runs}
     for run in after.runs:
         was = known.get(run.plan.id)
         if was is None or _told(was) != _told(run):
             yield ActionPlan(
-                at_s=knowledge.at_s,
+                at_s=after.at_s,
                 plan=run.plan.id,
                 rule=run.plan.by,
                 event=run.plan.event,

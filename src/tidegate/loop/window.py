@@ -9,8 +9,9 @@ shows a falling rate and then none. A step longer than two windows is a stall, n
 end. So a window has to be longer than half a batch.
 """
 
+import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ class Report(NamedTuple):
 
 
 class WorkAtLimit(NamedTuple):
-    """The window's work at the limit. ``node_rate_per_s`` is None where there was none: idle nodes prove nothing."""
+    """The window's work at the limit. ``node_rate_per_s`` is None where there was none: idle nodes prove nothing.
+    ``classes_per_s`` lacks a class of which some gateway has said only once how much it published."""
 
     node_rate_per_s: float | None
     busy_share: float
@@ -55,6 +57,7 @@ class Window:
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._last: Observation | None = None
+        self._gaps_s: deque[float] = deque(maxlen=2)
         self._arrivals: deque[Point] = deque()
         self._anchors: deque[Point] = deque()
         self._worked: deque[Worked] = deque()
@@ -62,8 +65,11 @@ class Window:
         self._eased: dict[str, int] = {}  # by node: how often it has committed since it was seen at its limit
 
     def add(self, observation: Observation) -> bool:
-        """Take an observation in; False for one that is not newer than the last: it says nothing new."""
+        """Take an observation in; False for one that is not newer than the last: it says nothing new. Nor does one of
+        no moment at all."""
         last, at_s = self._last, observation.at_s
+        if not math.isfinite(at_s):
+            return False
         if last is not None and last.at_s - self._window_s < at_s <= last.at_s:
             return False
         if last is not None and _began_anew(last, observation):
@@ -73,6 +79,8 @@ class Window:
             self._reports.clear()
             self._eased.clear()
             last = None
+        if last is not None:
+            self._gaps_s.append(at_s - last.at_s)
         if last is not None and at_s - last.at_s > self._window_s:
             self._eased.clear()  # who was at his limit so long ago need not be there now
         self._eased = _eased(self._eased, last, observation)
@@ -115,6 +123,11 @@ class Window:
         """Whether a whole window has been seen."""
         return bool(self._arrivals) and self._arrivals[-1].at_s - self._arrivals[0].at_s >= self._window_s
 
+    @property
+    def round_s(self) -> float:
+        """How far apart observations are: the shorter one of the last two gaps, because one may have been a stall."""
+        return min(self._gaps_s, default=0.0)
+
     def arrival_per_s(self) -> float:
         return _slope(self._arrivals[0], self._arrivals[-1]) if self._arrivals else 0.0
 
@@ -136,11 +149,13 @@ class Window:
         return WorkAtLimit(
             node_rate_per_s=rows / seconds if rows > 0 and seconds > 0 else None,
             busy_share=min(1.0, seconds / nodes_s) if nodes_s > 0 else 0.0,
-            classes_per_s={
-                name: sum(_published_per_s(reports, name) for reports in self._reports.values())
-                for name in self._last.classes
-            },
+            classes_per_s=self._classes_per_s(self._last.classes),
         )
+
+    def _classes_per_s(self, classes: Iterable[str]) -> dict[str, float]:
+        found = {name: [_published_per_s(one, name) for one in self._reports.values()] for name in classes}
+        known = {name: [rate for rate in rates if rate is not None] for name, rates in found.items()}
+        return {name: sum(rates) for name, rates in known.items() if len(rates) == len(found[name])}
 
     def _departure(self, now_s: float) -> float:
         if len(self._anchors) < 2:
@@ -155,16 +170,19 @@ class Window:
 
 
 def _worked(before: Worked | None, last: Observation | None, now: Observation) -> Worked:
-    """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown."""
+    """Counters of who has just come, or began anew, grow from what they say first: where it was before is unknown, as
+    it is where one was no number."""
     if before is None or last is None:
         return Worked(now.at_s)
     known = {node.name: node for node in last.nodes if node.alive}
     rows, seconds = before.limit_rows, before.limit_s
     for node in now.nodes:
         was = known.get(node.name) if node.alive else None
-        if was is not None and node.limit_s >= was.limit_s and node.limit_rows >= was.limit_rows:
-            rows += node.limit_rows - was.limit_rows
-            seconds += node.limit_s - was.limit_s
+        if was is None:
+            continue
+        more, longer_s = node.limit_rows - was.limit_rows, node.limit_s - was.limit_s
+        if 0 <= more < math.inf and 0 <= longer_s < math.inf:
+            rows, seconds = rows + more, seconds + longer_s
     passed_s = now.at_s - last.at_s
     return Worked(now.at_s, rows, seconds, before.nodes_s + passed_s * _working(now))
 
@@ -173,11 +191,11 @@ def _fell(before: Mapping[str, ClassState], now: Mapping[str, ClassState]) -> bo
     return any(name in before and one.publishes < before[name].publishes for name, one in now.items())
 
 
-def _published_per_s(reports: Sequence[Report], name: str) -> float:
-    """Between the first and the last report that has the class."""
+def _published_per_s(reports: Sequence[Report], name: str) -> float | None:
+    """Between the first and the last report that has the class; None where it has just begun to be counted."""
     counted = [(one.at_s, one.classes[name].publishes) for one in reports if name in one.classes]
     if len(counted) < 2:
-        return 0.0
+        return None if name in reports[-1].classes else 0.0
     (first_s, first), (last_s, last) = counted[0], counted[-1]
     return (last - first) / (last_s - first_s)
 

@@ -46,7 +46,14 @@ from tidegate.control.scaling import provisioning
 from tidegate.control.scaling.provisioning import Provisioned, ProvisioningSettings
 from tidegate.control.send_rate import dead_bands, sharing
 from tidegate.control.send_rate.dead_bands import Band
-from tidegate.control.send_rate.fleet_demand import RATE_S, UNNAMED, FleetDemand, arrivals_per_s, devices_by_class
+from tidegate.control.send_rate.fleet_demand import (
+    RATE_S,
+    UNNAMED,
+    FleetDemand,
+    arrivals_per_s,
+    devices_by_class,
+    mixture_per_s,
+)
 from tidegate.control.send_rate.listening import UNHELD_PER_S
 from tidegate.control.send_rate.sharing import Party
 from tidegate.control.send_rate.work import Work
@@ -146,6 +153,8 @@ class Adaptive:
 
     def _learnt(self, work: Work, seen: Seen, passed_s: float) -> Work:
         rates = arrivals_per_s(seen)
+        if rates.keys() != devices_by_class(seen).keys():
+            return work  # of what the messages were a mixture is not known
         expected_s = work.mixed(rates, self._costs) if work.is_known else None
         found_s = _work_of_a_message(seen, expected_s)
         if found_s is None:
@@ -210,7 +219,7 @@ class Adaptive:
 
     def _with_backlog(self, state: AdaptiveState, seen: Seen) -> AdaptiveState:
         # What a gateway holds back waits on its own sender's account: it comes at the rate that is advised anyway.
-        measured = seen.waiting * state.work.mixed(arrivals_per_s(seen), self._costs)
+        measured = seen.waiting * state.work.mixed(mixture_per_s(seen), self._costs)
         backlog = state.fleet.backlog_now(measured, seen.measured_at_s, seen.nodes_working)
         recent = [one for one in state.backlogs if seen.at_s - _longest_s(seen) < one[0] < seen.at_s]
         return msgspec.structs.replace(state, backlogs=(*recent, (seen.at_s, backlog)))
@@ -277,7 +286,7 @@ class Adaptive:
 
     def _band(self, state: AdaptiveState, seen: Seen, name: str, wanted: float) -> Band:
         one = state.fleet.classes[name]
-        arrived = next((found.arrival_per_s for found in seen.classes if found.name == name), 0.0)
+        arrived = next((found.arrival_per_s for found in seen.classes if found.name == name), None) or 0.0
         return dead_bands.widened(
             state.bands.get(name),
             at_s=seen.at_s,

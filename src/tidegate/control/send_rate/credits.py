@@ -64,7 +64,9 @@ class Credits:
 
     def step(self, state: CreditsState, seen: Seen) -> tuple[CreditsState, Verdict]:
         settings = self._settings
-        if state.stepped_at_s is not None and seen.at_s - state.stepped_at_s < settings.period_s:
+        stepped_at_s = None if state.stepped_at_s is None else min(state.stepped_at_s, seen.at_s)  # a clock set back
+        if stepped_at_s is not None and seen.at_s - stepped_at_s < settings.period_s:
+            state = CreditsState(credits=state.credits, stepped_at_s=stepped_at_s)
             return state, self._verdict(state.credits, seen, "the next step is not due")
         delay_s = queueing_delay_s(seen)
         full = seen.devices * settings.default_rate_per_s * settings.period_s

@@ -60,7 +60,7 @@ class FleetDemand(msgspec.Struct, frozen=True, kw_only=True):
             one = before.passed(passed_s, told.get(name, UNHELD_PER_S)).looked_at(seen.measured_at_s, devices)
             one = one.counted(one.expected(seen.at_s))
             expected = self._expected_per_s(name, seen.measured_at_s)
-            one = _corrected(one, arrivals.get(name, 0.0), expected, passed_s)
+            one = _corrected(one, arrivals.get(name), expected, passed_s)
             classes[name] = msgspec.structs.replace(one, surplus_per_s=0.0) if name in driven else one
         return FleetDemand(classes=classes, trail=self.trail)
 
@@ -93,9 +93,9 @@ class FleetDemand(msgspec.Struct, frozen=True, kw_only=True):
         return sum(found) / len(found) if found else None
 
 
-def _corrected(one: Listeners, arrival_per_s: float, expected_per_s: float | None, passed_s: float) -> Listeners:
+def _corrected(one: Listeners, arrival_per_s: float | None, expected_per_s: float | None, passed_s: float) -> Listeners:
     devices = one.counted_mean()
-    if expected_per_s is None or devices <= 0:
+    if arrival_per_s is None or expected_per_s is None or devices <= 0:
         return one
     gain = 1.0 - math.exp(-passed_s / DEMAND_S)
     if expected_per_s >= UNHELD_SHARE * devices * one.demand_per_device:
@@ -115,7 +115,17 @@ def devices_by_class(seen: Seen) -> dict[str, int]:
 
 
 def arrivals_per_s(seen: Seen) -> dict[str, float]:
-    """By class; what brokers count beyond that came from devices whose class nobody knows."""
-    found = {one.name: one.arrival_per_s for one in seen.classes}
-    rest = max(0.0, seen.arrival_per_s - sum(found.values()))
-    return {**found, UNNAMED: rest} if UNNAMED in devices_by_class(seen) else found
+    """By class, as far as it is known; what brokers count beyond that came from devices whose class nobody knows,
+    unless it came from a class of which nobody knows how much."""
+    found = {one.name: one.arrival_per_s for one in seen.classes if one.arrival_per_s is not None}
+    if len(found) < len(seen.classes) or UNNAMED not in devices_by_class(seen):
+        return found
+    return {**found, UNNAMED: max(0.0, seen.arrival_per_s - sum(found.values()))}
+
+
+def mixture_per_s(seen: Seen) -> dict[str, float]:
+    """What arrives by class; where that is not known, the share of the class's devices in what is left."""
+    known, devices = arrivals_per_s(seen), devices_by_class(seen)
+    missing = {name: count for name, count in devices.items() if name not in known}
+    each = max(0.0, seen.arrival_per_s - sum(known.values())) / max(1, sum(missing.values()))
+    return {**known, **{name: each * count for name, count in missing.items()}}

@@ -75,7 +75,11 @@ class Gotin:
         return GotinState()
 
     def step(self, state: GotinState, seen: Seen) -> tuple[GotinState, Verdict]:
-        state = msgspec.structs.replace(state, capacity_per_s=_capacity(state.capacity_per_s, seen))
+        state = msgspec.structs.replace(
+            state,
+            capacity_per_s=_capacity(state.capacity_per_s, seen),
+            stepped_at_s=min(state.stepped_at_s, seen.at_s),  # the clock may have been set back
+        )
         if seen.overload:
             return self._protect(state, seen)
         if state.phase == "idle" or state.rate_per_device is None:

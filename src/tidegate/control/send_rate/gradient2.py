@@ -72,6 +72,8 @@ class Gradient2:
         return Gradient2State()
 
     def step(self, state: Gradient2State, seen: Seen) -> tuple[Gradient2State, Verdict]:
+        # Where the clock was set back the last step was now, not in the future.
+        state = msgspec.structs.replace(state, stepped_at_s=min(state.stepped_at_s, seen.at_s))
         if state.limit is not None and seen.at_s - state.stepped_at_s < self._settings.iteration_s:
             return state, self._verdict(state, seen, "the next step is not due")
         settings = self._settings

@@ -68,6 +68,8 @@ class SparkPid:
         return SparkPidState()
 
     def step(self, state: SparkPidState, seen: Seen) -> tuple[SparkPidState, Verdict]:
+        # Where the clock was set back the last step was now, not in the future.
+        state = msgspec.structs.replace(state, stepped_at_s=min(state.stepped_at_s, seen.at_s))
         processing = _processing_per_s(seen)
         if processing is None:
             return state, self._verdict(state, seen, "nothing was processed at the limit: the rate stays")

@@ -13,6 +13,9 @@ from tidegate.model.advice import INTERVAL_S_MAX
 from tidegate.model.intents import EVERYBODY, Intent, Pace, Priority, Reason
 from tidegate.model.view import seconds
 
+# What every algorithm is shown: where one of these is not known, nobody can say anything.
+NEEDED = frozenset({"waiting", "held", "head_age_s", "devices", "nodes_starting"})
+
 
 class SendRate(Generic[PolicyState]):
     """Any send-rate algorithm as a policy of the loop."""
@@ -32,7 +35,7 @@ class SendRate(Generic[PolicyState]):
         return self._algorithm.initial()
 
     def step(self, state: PolicyState, knowledge: Knowledge) -> tuple[PolicyState, Judgement | None]:
-        if not knowledge.complete:
+        if not knowledge.complete or not knowledge.chain.keys() >= NEEDED:
             return state, None
         seen = seen_of(knowledge)
         after, verdict = self._algorithm.step(state, seen)
@@ -103,8 +106,9 @@ def seen_of(knowledge: Knowledge) -> Seen:
         node_rate_per_s=chain.get("node_rate_per_s"),
         busy_share=chain["busy_share"],
         classes=tuple(
-            ClassSeen(name=name, devices=round(one["devices"]), arrival_per_s=one["arrival_per_s"])
+            ClassSeen(name=name, devices=round(one["devices"]), arrival_per_s=one.get("arrival_per_s"))
             for name, one in knowledge.group("class").items()
+            if "devices" in one
         ),
         interval_s=interval_of(in_force, EVERYBODY),
         intervals_s={name: interval_of(in_force, name) for name in classes if in_force[name].interval_s is not None},
