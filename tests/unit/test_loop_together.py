@@ -265,3 +265,14 @@ def test_a_rule_for_one_class_is_no_proof_for_a_policy_that_wants_all_held() -> 
     calm.rounds(4, arrive=50, commit=5_000, devices=1_000)
     assert calm.loop.state.policies["send-rate"].finding.phase == "recover", "it wants to go on holding everybody"
     assert set(calm.intervals) == {0.0}
+
+
+def test_time_in_which_all_is_frozen_is_not_the_plans() -> None:
+    waiting = rule("slow", "many", {"send_every_s": {"*": 30}, "until": "devices > 5000", "within_s": 60})
+    chain = Chain({"events": MANY, "rules": [waiting]})
+    chain.rounds(10, devices=900)
+    chain.rounds(200, devices=900, mode=Mode(frozen=True))
+    chain.rounds(4, devices=900)
+    assert [run.state for run in chain.loop.state.runs] == ["doing"]
+    chain.rounds(120, devices=900)
+    assert chain.loop.state.runs == ()

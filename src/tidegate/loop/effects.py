@@ -18,7 +18,6 @@ from tidegate.model.intents import Intent, Owner, Reason
 from tidegate.model.notices import EffectReport
 
 COOLING_S = 120.0
-IDLE_S_MAX, IDLE_ROUNDS = 5.0, 3.0  # no shorter than some usual rounds: they may be a minute apart
 RISING_S = 6.0  # two windows: so long what floods in is under-measured
 LASTING_S = 5.0  # what only fluctuates is back sooner
 GIVEN_UP = 10  # times the time in which an effect was to show, and nobody could measure it: it is looked for no more
@@ -69,8 +68,8 @@ class Checked(NamedTuple):
 
 def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge: Knowledge, idle_s: float) -> Checked:
     """Which effects have shown by now, and which did not come; all by family. Before a whole window was seen nobody
-    knows. ``idle_s``: for how long nothing was decided; a longer while, frozen or without a leader, does not count."""
-    if idle_s > max(IDLE_S_MAX, IDLE_ROUNDS * knowledge.round_s):
+    knows. Time in which nothing was decided (``idle_s``) does not count."""
+    if idle_s:
         checks = {name: msgspec.structs.replace(one, since_s=one.since_s + idle_s) for name, one in checks.items()}
     open_, cools, reports = dict(checks), {}, []
     for name, one in cooling.items():

@@ -13,6 +13,7 @@ from tidegate.model.routes import Routes
 
 CHAIN = "chain"
 NEVER_S = -1e12  # before all time
+IDLE_S_MAX, IDLE_ROUNDS = 5.0, 3.0  # no shorter than some usual rounds: they may be a minute apart
 Properties = dict[str, float]
 
 
@@ -93,6 +94,12 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def chain(self) -> Properties:
         return self.properties.get(CHAIN, {})
+
+    def idle_s(self, last_s: float) -> float:
+        """For how long nothing was decided, frozen or without a leader, where the last round was then; 0 where that is
+        no longer ago than rounds are apart."""
+        passed_s = self.at_s - last_s if last_s else 0.0
+        return passed_s if passed_s > max(IDLE_S_MAX, IDLE_ROUNDS * self.round_s) else 0.0
 
     def group(self, kind: str) -> dict[str, Properties]:
         """All sources of a kind, by their names without it."""

@@ -209,6 +209,7 @@ class ControlLoop:
             if run.state not in over:
                 others = [other for other in self.state.runs if other is not run]
                 actual = _before_rules(others, run.plan, knowledge)
+                run = msgspec.structs.replace(run, since_s=run.since_s + knowledge.idle_s(self.state.at_s))  # noqa: PLW2901
                 stays = not self.knows_rules or steps.get(run.plan.by) == run.plan.steps
                 runs.append(plans.advance(run, knowledge, actual, event_active=stays))
         same = {run.plan.by for run in runs if steps.get(run.plan.by) == run.plan.steps}

@@ -50,8 +50,7 @@ class _Round:
     """One round of the planner: what it has worked out so far."""
 
     def __init__(self, state: PlannerState, knowledge: Knowledge) -> None:
-        idle_s = knowledge.at_s - state.churn.at_s if state.churn.at_s else 0.0
-        checked = effects.step(state.checks, state.cooling, knowledge, idle_s)
+        checked = effects.step(state.checks, state.cooling, knowledge, knowledge.idle_s(state.churn.at_s))
         self.standing, self.bands = dict(state.in_force), state.bands
         self.checks, self.cooling, self.reports = checked.checks, checked.cooling, checked.reports
         self.churn = state.churn.grown(knowledge.at_s)
