@@ -73,7 +73,8 @@ def asked_for(settings: ControllerSettings) -> set[int]:
         pytest.param({}, set(), id="one node is what there is: nobody is asked"),
         pytest.param({"nodes_max": 3}, {3}, id="as many as may be asked for"),
         pytest.param({"nodes_max": 3, "options": {"provisioning": {"price_node_s": 1e6}}}, set(), id="not worth it"),
-        pytest.param({"nodes_max": 3, "options": {"provisioning": {"nodes_max": 2}}}, {2}, id="an option goes over"),
+        pytest.param({"nodes_max": 3, "options": {"provisioning": {"nodes_max": 2}}}, {2}, id="an option may be less"),
+        pytest.param({"nodes_max": 3, "options": {"provisioning": {"nodes_max": 99}}}, {3}, id="but not more"),
     ],
 )
 def test_so_many_nodes_may_be_asked_for(given: dict, asked: set[int]) -> None:
@@ -82,5 +83,7 @@ def test_so_many_nodes_may_be_asked_for(given: dict, asked: set[int]) -> None:
 
 @pytest.mark.parametrize("nodes_max", [1, 2, 6])
 def test_a_coupled_autoscaler_asks_for_no_more_nodes_than_may_be_asked_for(nodes_max: int) -> None:
-    settings = ControllerSettings(policy="coupled", nodes_max=nodes_max, options={"mode": "independent"})
-    assert max(asked_for(settings), default=1) == nodes_max
+    for wanted in ({}, {"autoscaler_options": {"nodes_max": 9}}):
+        options = {"mode": "independent", **wanted}
+        settings = ControllerSettings(policy="coupled", nodes_max=nodes_max, options=options)
+        assert max(asked_for(settings), default=1) == nodes_max

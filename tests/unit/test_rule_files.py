@@ -110,6 +110,22 @@ def test_an_empty_file_says_none(text: str) -> None:
         ("    need: 2", "    ~: 2", "line 5, column 5: a key is a word or a whole number"),
         ("name: cool", 'name: "cool\\n"', "line 7, column 5: rules[0].name is 'cool\\n': expected text that matches"),
         ("name: cool", 'name: "\\ud800"', "line 7, column 11: text with half a character"),
+        ("of: brokers\n    when: connections", "when: waiting", "line 4, column 5: need is 2, and there is one chain"),
+        (
+            "of: brokers\n    when: connections > 10\n    need: 2",
+            "of: chain\n    when: waiting > 10\n    need: mean",
+            "line 5, column 5: need is 'mean', and there is one chain: leave it out, or say of whom",
+        ),
+        ("need: 2", f"need: {'9' * 5000}", f"line 5, column 11: '{'9' * 40}' cannot be read: change it."),
+        ("need: 2", 'need: !!int ""', "line 5, column 11: '' cannot be read: change it."),
+        ("need: 2", "need: !!bool perhaps", "line 5, column 11: 'perhaps' cannot be read: change it."),
+        ("need: 2", "need: 2024-13-45", "line 5, column 11: '2024-13-45' cannot be read: change it."),
+        ("need: 2", f"need: {'[' * 100}", "line 5, column 59: nested too deeply: correct that place."),
+        (
+            "policy: adaptive",
+            "policy: adaptive\n        options: {provisioning: {nodes_max: 99999}}",
+            "line 14, column 9: rules[0].plan[2].options wants 99999 nodes: at most 64 may be asked for.",
+        ),
         ("of: brokers", "of: brok\x00ers", "line 3, column 13: a character that may not stand in YAML"),
     ],
 )
@@ -144,3 +160,22 @@ def test_more_nodes_than_may_be_asked_for_are_refused_by_who_knows_how_many() ->
     with pytest.raises(UserError, match="Rule cool wants 3 nodes, and nodes_max is 1: start with 'tidegate"):
         SETTINGS.check_nodes(rules)
     ControllerSettings(nodes_max=3).check_nodes(rules)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{policy: adaptive, options: {provisioning: {nodes_max: 5}}}",
+        "{policy: adaptive, options: {provisioning: {nodes_min: 5}}}",
+        "{policy: coupled, options: {autoscaler_options: {nodes_max: 5}}}",
+    ],
+)
+def test_an_algorithm_that_may_ask_for_more_nodes_is_refused_by_who_knows_how_many(step: str) -> None:
+    rules = read(f"rules: [{{name: grow, on: overload, plan: [{step}]}}]", "rules.yaml", SETTINGS)
+    with pytest.raises(UserError, match="Rule grow wants 5 nodes, and nodes_max is 4: start with 'tidegate"):
+        ControllerSettings(nodes_max=4).check_nodes(rules)
+    ControllerSettings(nodes_max=5).check_nodes(rules)
+
+
+def test_the_chain_may_be_asked_as_one() -> None:
+    assert read("events: {old: {when: head_age_s > 1, need: 1}}", "rules.yaml", SETTINGS).events["old"].need == 1

@@ -5,24 +5,34 @@ Only decisions and what was measured enter it: no credential has a way in. It ke
 """
 
 import hashlib
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import AUDIT, EVENTS, ROUNDS, Journal
 from tidegate.bus.jetstream import API
-from tidegate.bus.journals import JournalReader, appended, to_append
+from tidegate.bus.journals import JournalReader, Record, appended, to_append
 from tidegate.bus.key_value import Answer
 from tidegate.loop.rounds import Round
 from tidegate.model import notices
 from tidegate.model.actions import kind_of
 from tidegate.model.decisions import Decision
+from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.notices import Notice
 
 T = TypeVar("T")
 _PAGE = 256
+DAMAGED_MAX = 1_000  # so many records that cannot be read are passed over: a leader has to read on within its lease
 _NOBODY = 503  # nobody listens where the record was sent
+
+
+class Newest(NamedTuple, Generic[T]):
+    """Records, oldest first; ``damaged``: the numbers of those between and behind them that cannot be read."""
+
+    records: tuple[T, ...]
+    damaged: tuple[int, ...]
 
 
 class AuditLog:
@@ -65,18 +75,26 @@ class AuditLog:
         return self._decisions.ends().last
 
     def last(self, count: int) -> tuple[Decision, ...]:
-        """The newest decisions, oldest first, without those that cannot be read."""
-        return _last(self._decisions, count)
+        """The newest decisions that can be read, oldest first."""
+        return self.newest(count).records
 
-    def find(self, plan: str) -> Decision | None:
-        """The newest decision with that number; None where it is not kept (any more)."""
-        ends = self._decisions.ends()
-        for last in range(ends.last, ends.first - 1, -_PAGE):
-            found = self._decisions.read(range(max(ends.first, last - _PAGE + 1), last + 1))
-            for record in reversed(found):
-                if record.value is not None and record.value.plan == plan:
-                    return record.value
-        return None
+    def newest(self, count: int) -> Newest[Decision]:
+        return _newest(self._decisions, count)
+
+    def after(self, sequence: int) -> tuple[Decision, ...]:
+        """The decisions behind that record, oldest first."""
+        found = self._decisions.read(range(sequence + 1, self.last_sequence() + 1))
+        return tuple(record.value for record in found if record.value is not None)
+
+    def find(self, plan: str) -> Newest[Decision]:
+        """The newest decision with that number; none where it is not kept (any more), or is damaged."""
+        damaged = []
+        for record in _backwards(self._decisions, _PAGE):
+            if record.value is None:
+                damaged.append(record.sequence)
+            elif record.value.plan == plan:
+                return Newest((record.value,), ())
+        return Newest((), tuple(reversed(damaged)))
 
     def since_s(self) -> float | None:
         """From when on it is complete: when its oldest decision was written; None while there is none."""
@@ -86,16 +104,44 @@ class AuditLog:
 
     def last_notices(self, count: int) -> tuple[Notice, ...]:
         """The newest events, plans and changes of range, oldest first."""
-        return _last(self._events, count)
+        return _newest(self._events, count).records
 
     def round(self, name: str) -> Round | None:
         """What the decisions of a round looked at; None where that is not kept any more."""
         asked = msgspec.json.encode({"last_by_subj": f"{ROUNDS.subject}.{name}"})
         frame = self._wire.request(f"{API}.DIRECT.GET.{ROUNDS.stream}", asked)
-        return ROUNDS.decode(frame.payload) if frame.status is None else None
+        if frame.status is not None:
+            return None
+        played = ROUNDS.decode(frame.payload)
+        if played is None:
+            raise DamagedDocumentError(
+                f"The record of round {name} on the control bus is damaged: its decisions cannot be made again.",
+                where=f"{ROUNDS.subject}.{name}",
+                expected=Round,
+                found=frame.payload,
+            )
+        return played
 
 
-def _last(journal: JournalReader[T], count: int) -> tuple[T, ...]:
-    end = journal.ends().last
-    found = journal.read(range(max(1, end - count + 1), end + 1))
-    return tuple(record.value for record in found if record.value is not None)
+def _newest(journal: JournalReader[T], count: int) -> Newest[T]:
+    """As many as asked for, as long as there are that many: what cannot be read does not take their place."""
+    found: list[T] = []
+    damaged: list[int] = []
+    for record in _backwards(journal, count) if count else ():
+        if record.value is None:
+            damaged.append(record.sequence)
+        else:
+            found.append(record.value)
+        if len(found) == count or len(damaged) == DAMAGED_MAX:
+            break
+    return Newest(tuple(reversed(found)), tuple(reversed(damaged)))
+
+
+def _backwards(journal: JournalReader[T], page: int) -> Iterator[Record[T]]:
+    """From the newest on; ``page``: how many are probably looked at."""
+    ends = journal.ends()
+    upto = ends.last
+    while upto >= ends.first:
+        since = max(ends.first, upto - page + 1)
+        yield from reversed(journal.read(range(since, upto + 1)))
+        upto, page = since - 1, _PAGE

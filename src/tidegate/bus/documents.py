@@ -18,7 +18,7 @@ from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
 from tidegate.model.advice import Advice
-from tidegate.model.decisions import Apply, Decision, Mode
+from tidegate.model.decisions import Applied, Apply, Decision, Mode
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.gaps import Gaps
 from tidegate.model.ledger import CompletenessState, LedgerReport
@@ -150,6 +150,15 @@ APPLY = Document(
     read_by=("controller",),
     leased=True,
 )
+APPLIED = Document(
+    "applied",
+    Applied,
+    "which decisions came of such a word",
+    written_by=("leader",),
+    read_by=("operator",),
+    per="word",
+    leased=True,
+)
 LEADER = Document(
     "leader",
     Holder,
@@ -158,6 +167,14 @@ LEADER = Document(
     read_by=("controller", "operator"),
     leased=True,
     remedy="nobody acts until it is gone: delete it, unless it runs out by itself within a few seconds",
+)
+LEADER_SETTINGS = Document(
+    "settings",
+    dict[str, Any],
+    "what the leader's loop is built from",
+    written_by=("leader",),
+    read_by=("controller",),
+    remedy="the next leader writes it",
 )
 LOOP_STATE = Document(
     "loop",
@@ -273,7 +290,9 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     MODE,
     RULES,
     APPLY,
+    APPLIED,
     LEADER,
+    LEADER_SETTINGS,
     LOOP_STATE,
     OFFSETS,
     SLICES,

@@ -6,14 +6,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidegate.bus.audit import AuditLog
+from tidegate.bus.audit import DAMAGED_MAX, AuditLog, Newest
 from tidegate.bus.client import Bus
+from tidegate.bus.documents import AUDIT
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.controller.replaying import replayed
 from tidegate.loop.rounds import Replay
 from tidegate.model.decisions import Decision
-from tidegate.model.errors import UserError
+from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.report.progress import Progress
 from tidegate.report.tables import show
 
@@ -43,14 +44,15 @@ def explain(
         if number is not None:
             decision = _found(audit, number)
             again = _again(audit, decision) if replay else None
-            decisions: tuple[Decision, ...] = (decision,)
+            found = Newest((decision,), ())
         else:
-            decisions, again = audit.last(last), None
+            found, again = audit.newest(last), None
         since_s = audit.since_s()
     if as_json:
-        typer.echo(msgspec.json.encode({"complete_since_s": since_s, "decisions": decisions, "replay": again}))
+        shown = {"complete_since_s": since_s, "decisions": found.records, "damaged": found.damaged, "replay": again}
+        typer.echo(msgspec.json.encode(shown))
     else:
-        _print(decisions, since_s)
+        _print(found, since_s)
         if again is not None:
             typer.echo(_compared(again))
     if again is not None and not again.equal:
@@ -60,14 +62,20 @@ def explain(
 def _found(audit: AuditLog, number: int) -> Decision:
     with Progress("explain") as progress:
         progress.update(f"looking for decision {number}, from the newest on")
-        decision = audit.find(str(number))
-    if decision is None:
-        raise UserError(f"Decision {number} is not in the audit: 'tidegate explain' shows the newest ones.")
-    return decision
+        found = audit.find(str(number))
+    if not found.records:
+        perhaps = f", or is among those that are not shown ({_damage(found.damaged)})" if found.damaged else ""
+        raise UserError(f"Decision {number} is not in the audit{perhaps}: 'tidegate explain' shows the newest ones.")
+    return found.records[0]
 
 
 def _again(audit: AuditLog, decision: Decision) -> Replay:
-    played = audit.round(decision.round)
+    try:
+        played = audit.round(decision.round)
+    except DamagedDocumentError:
+        raise UserError(
+            f"What decision {decision.plan} looked at is damaged: it cannot be made again; replay another one."
+        ) from None
     if played is None:
         raise UserError(
             f"What decision {decision.plan} looked at is not kept any more: rounds are kept for less long than "
@@ -82,13 +90,23 @@ def _again(audit: AuditLog, decision: Decision) -> Replay:
         ) from None
 
 
-def _print(decisions: tuple[Decision, ...], since_s: float | None) -> None:
-    if not decisions:
-        typer.echo("Nothing has been decided yet.")
-    for decision in decisions:
+def _print(found: Newest[Decision], since_s: float | None) -> None:
+    if not found.records:
+        typer.echo("No decision can be read." if found.damaged else "Nothing has been decided yet.")
+    for decision in found.records:
         typer.echo(_told(decision))
+    if found.damaged:
+        typer.echo(f"Not shown: {_damage(found.damaged)}.")
     if since_s is not None:
         typer.echo(f"The audit is complete since {_clock(since_s)}.")
+
+
+def _damage(damaged: tuple[int, ...]) -> str:
+    """How many, and the first and the last of their numbers in the stream: they need not follow each other."""
+    number, first, last = len(damaged), damaged[0], damaged[-1]
+    many = f"at least {number:,}" if number >= DAMAGED_MAX else f"{number:,}"
+    which = f"number {first}" if number == 1 else f"numbers {first} to {last}"
+    return f"{many} damaged record(s) of the stream {AUDIT.stream}, {which}"
 
 
 def _compared(again: Replay) -> str:

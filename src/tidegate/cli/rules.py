@@ -1,5 +1,6 @@
 """``tidegate rules``: what shall be done when something happens, in the operator's own words."""
 
+import io
 import sys
 import time
 from pathlib import Path
@@ -112,14 +113,32 @@ def _read(file: str, config: Path | None) -> tuple[str, RuleSet]:
 
 
 def _text(file: str) -> str:
+    content = _content(file)
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        return io.StringIO(content.decode(), newline=None).read()  # lines end alike, whoever wrote them
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        place = f"{_name(file)}, line {line}, column {column}"
+        raise UserError(f"{place}: this is no text in UTF-8: save the file as that.") from None
+
+
+def _content(file: str) -> bytes:
+    """No more of it than can be a rule file, and a little: it may be without end."""
+    most_bytes = 4 * rule_files.LENGTH_MAX  # no character takes more in UTF-8
+    try:
+        if file == "-":
+            content = sys.stdin.buffer.read(most_bytes + 1)
+        else:
+            with Path(file).open("rb") as opened:
+                content = opened.read(most_bytes + 1)
     except FileNotFoundError:
         raise UserError(f"{file} does not exist: name a rule file, like examples/rules/evening.yaml.") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{_name(file)} is not text in UTF-8: save it as that.") from None
     except OSError as error:
         raise UserError(f"{file} cannot be read ({error.strerror}): name a readable file.") from None
+    if len(content) > most_bytes:
+        raise rule_files.too_long(_name(file))
+    return content
 
 
 def _name(file: str) -> str:

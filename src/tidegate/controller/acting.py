@@ -7,26 +7,27 @@ so what is carried out is carried out in order, and the lease is looked at right
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import APPLY, LOOP_STATE, MODE, RULES
+from tidegate.bus.documents import APPLIED, APPLY, LEADER_SETTINGS, LOOP_STATE, MODE, RULES
 from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
 from tidegate.loop.families import family_of
 from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
-from tidegate.model.decisions import MODES, POLICIES, Decision, Mode, Proposal
+from tidegate.model.decisions import MODES, POLICIES, Applied, Apply, Decision, Mode, Proposal
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
 from tidegate.model.notices import Notice
 from tidegate.model.view import DECISIONS_SHOWN, NOTICES_SHOWN
 
 PENDING_S_MAX = 30.0  # a new leader is there within seconds
 RECENT = 50
+ANSWER_S = 60.0  # so long an operator can find what came of his word
 
 
 class NotLeadingError(TidegateError):
@@ -68,17 +69,17 @@ class Acting:
     def change_mode(self, change: Callable[[Mode], Mode]) -> Mode:
         return change_mode(self._bus, change)
 
-    def lifted(self, mode: Mode) -> Mode:
-        """The mode for this round: the operator may want what is wanted now carried out once. His word is taken off the
-        bus before it is obeyed: nobody obeys it twice."""
+    def word(self) -> Apply | None:
+        """The operator may want what is wanted now carried out once. His word is taken off the bus before it is obeyed:
+        nobody obeys it twice."""
         entry = self._bus.entry(APPLY)
         if entry is None:
-            return mode
+            return None
         self._check_lease()
         self._bus.delete(APPLY, revision=entry.revision)
         with contextlib.suppress(DamagedDocumentError):
-            return APPLY.decode(entry.value).mode(mode)
-        return mode
+            return APPLY.decode(entry.value)
+        return None
 
     def rules(self) -> AppliedRules | None:
         """What the operator wants done when something happens; None where he has never said anything."""
@@ -105,6 +106,15 @@ class Acting:
         return self.audit.last_notices(NOTICES_SHOWN)
 
     # -- acting
+
+    def lead_by(self, settings: dict[str, Any]) -> None:
+        """Say what the loop is built from: who works out beside it what it would do needs the same."""
+        self._check_lease()
+        self._bus.put(LEADER_SETTINGS, settings)
+
+    def answer(self, word: Apply, applied: Applied) -> None:
+        self._check_lease()
+        self._bus.put(APPLIED, applied, word.once, lease_s=ANSWER_S)
 
     def keep(self, state: LoopState) -> None:
         """Write the loop's state down for the next leader, where it changed. Where somebody else has written it since,

@@ -25,7 +25,7 @@ from tidegate.loop.rounds import Round
 from tidegate.loop.rules import RuleSet
 from tidegate.loop.state import LoopState
 from tidegate.model.classes import DeviceClass
-from tidegate.model.decisions import Decision, Mode
+from tidegate.model.decisions import Applied, Apply, Decision, Mode
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TooLargeError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import BrokerState, Observation
@@ -156,14 +156,19 @@ class Controller:
                 return  # what was measured is of another time
             self._decisions = await self._on_bus(self._acting.decisions)
             self._ruling.notices = await self._on_bus(self._acting.notices)
+            await self._on_bus(lambda: self._acting.lead_by(self._built_from))
             self._term = term
             self._say(f"Controller {self._settings.name} leads.")
         await self._carry_out(self._mode)  # what the last round, or the last leader, could not
         before = self._loop.state
-        mode = await self._on_bus(lambda: self._acting.lifted(self._mode)) if self._loop.is_ready else self._mode
+        decides = self._loop.is_ready and not self._mode.frozen
+        word = await self._on_bus(self._acting.word) if decides else None
+        mode = self._mode if word is None else word.mode(self._mode)
         outcome = self._loop.tick(observation, mode)
         self._withheld = tuple(one.sentence for one in outcome.withheld)[:WITHHELD_SHOWN]
         await self._keep_round(before, outcome, mode)
+        if word is not None:
+            await self._answer(word, outcome)
         await self._carry_out(mode)
         await self._tell()
         self._show(outcome.sample)
@@ -183,6 +188,14 @@ class Controller:
             if carried.error is not None:
                 raise carried.error
         await self._keep()
+
+    async def _answer(self, word: Apply, outcome: Outcome) -> None:
+        """Name the decisions that came of the operator's word. They are kept before: no other ones get their numbers,
+        and whoever takes over says what becomes of them."""
+        await self._keep()
+        plans = tuple(one.plan for one in outcome.proposals if one.recorded)
+        applied = Applied(plans=plans, measured=outcome.knowledge is not None)
+        await self._on_bus(lambda: self._acting.answer(word, applied))
 
     async def _tell(self) -> None:
         """What is new is part of the state until everybody could hear it: whoever takes over tells it."""

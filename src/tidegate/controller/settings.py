@@ -32,6 +32,8 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
 ORACLE = "oracle"
+NODES_MAX = 64
+_NODE_BOUNDS = ("nodes_min", "nodes_max")
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,7 +46,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     name: Name = "controller-1"
     policy: Literal["adaptive", "coupled", "credits", "gotin", "gradient2", "none", "spark-pid"] = "gotin"
     options: dict[str, Any] = {}  # the policy's own, by name
-    nodes_max: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1  # so many processing nodes may be asked for
+    nodes_max: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)] = 1  # so many processing nodes may be asked for
     period_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 0.5
     window_s: Annotated[float, msgspec.Meta(ge=0.5, le=600)] = 3.0
     # A leader that has not renewed its lease for this long is taken for dead.
@@ -107,16 +109,20 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
                         self._algorithm(classes, step.algorithm)
                 except UserError as error:
                     raise UserError(f"{here}: {error}", where=here) from None
+                if _nodes_wanted(step) > NODES_MAX:
+                    many = f"{here}.options wants {_nodes_wanted(step)} nodes: at most {NODES_MAX} may be asked for."
+                    raise UserError(many, where=f"{here}.options")
                 _check_classes(step, classes, f"{here}.send_every_s")
 
     def check_nodes(self, rules: RuleSet) -> None:
         """Refuse rules that want more nodes than may be asked for; who only has the file does not know how many."""
         for rule in rules.rules:
             for step in rule.plan:
-                if step.nodes is not None and step.nodes > self.nodes_max:
+                wanted = _nodes_wanted(step)
+                if wanted > self.nodes_max:
                     raise UserError(
-                        f"Rule {rule.name} wants {step.nodes} nodes, and nodes_max is {self.nodes_max}: start with "
-                        f"'tidegate up --nodes-max {step.nodes}', or want fewer."
+                        f"Rule {rule.name} wants {wanted} nodes, and nodes_max is {self.nodes_max}: start with "
+                        f"'tidegate up --nodes-max {wanted}', or want fewer."
                     )
 
     def _algorithm(self, classes: Sequence[DeviceClass], chosen: Algorithm) -> registry.Built:
@@ -127,16 +133,33 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         own = self.options if name == self.policy else {}
         options = {**MICRO_BATCHES.get(name, {}), **own, **chosen.options}
         if name == registry.COUPLED:
-            inner, scaler = options.get("policy_options", {}), options.get("autoscaler_options", {})
+            inner = options.get("policy_options", {})
             fitting = MICRO_BATCHES.get(str(options.get("policy", "gotin")), {})
             options["policy_options"] = {**fitting, **inner} if isinstance(inner, dict) else inner
-            options["autoscaler_options"] = (
-                {"nodes_max": self.nodes_max, **scaler} if isinstance(scaler, dict) else scaler
-            )
-        given = options.get("provisioning", {})
-        if name == "adaptive" and isinstance(given, dict):
-            options["provisioning"] = {"nodes_max": self.nodes_max, **given}
+            options["autoscaler_options"] = self._bounded(options.get("autoscaler_options", {}))
+        if name == "adaptive":
+            options["provisioning"] = self._bounded(options.get("provisioning", {}))
         return registry.build(name, options, default_rate_per_s=1.0 / self.default_interval_s, classes=classes)
+
+    def _bounded(self, given: Any) -> Any:
+        """Options of whoever asks for nodes: as many as the controller may ask for, or fewer. Anything but a table is
+        left for who reads it to refuse."""
+        if not isinstance(given, dict):
+            return given
+        asked = {"nodes_max": self.nodes_max, **given}
+        return {
+            name: min(value, self.nodes_max) if name in _NODE_BOUNDS and isinstance(value, int) else value
+            for name, value in asked.items()
+        }
+
+
+def _nodes_wanted(step: StepRule) -> int:
+    """The most nodes that a step asks for, or lets an algorithm ask for."""
+    tables = (step.options, step.options.get("policy_options"))
+    keys = ("provisioning", "autoscaler_options")
+    given = [table.get(key) for table in tables if isinstance(table, dict) for key in keys]
+    bounds = [one.get(name) for one in given if isinstance(one, dict) for name in _NODE_BOUNDS]
+    return max([step.nodes or 0, *(bound for bound in bounds if isinstance(bound, int))])
 
 
 def _check_classes(step: StepRule, classes: Sequence[DeviceClass], here: str) -> None:

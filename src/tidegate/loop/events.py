@@ -36,6 +36,9 @@ class EventRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     until_for_s: _Seconds = 0.0
 
     def __post_init__(self) -> None:
+        if self.of == CHAIN and self.need not in ("any", 1):
+            alone = f"need is {self.need!r}, and there is one chain: leave it out, or say of whom"
+            raise UserError(alone, where="need")
         self.read("when", self.when)
         if self.until is not None:
             self.read("until", self.until)

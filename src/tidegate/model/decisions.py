@@ -39,14 +39,21 @@ class Mode(msgspec.Struct, frozen=True, kw_only=True):
 
 class Apply(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's word for one round: what is wanted now is carried out, where its policy is in shadow mode.
-    ``once`` tells one such word from the next."""
+    ``once`` tells one such word from the next, and is the name of its answer."""
 
-    once: str
+    once: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]{1,64}$(?!\n)")]
 
     def mode(self, mode: Mode) -> Mode:
         """The same, for this round."""
         lifted = {name: "acting" for name in POLICIES if getattr(mode, name) == "shadow"}
         return msgspec.structs.replace(mode, **lifted)
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The leader's answer to one such word: which decisions came of it. What became of each is in the audit."""
+
+    plans: tuple[str, ...] = ()
+    measured: bool = True  # whether anything could be decided at all
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from tidegate.settings.reading import Path
 
 LENGTH_MAX = 1_000_000
 NUMBER_MAX = 1e15
+DEPTH_MAX = 50  # far below where Python gives up, which is not the same everywhere
 
 
 _BOOL = "tag:yaml.org,2002:bool"
@@ -23,6 +24,19 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
         first: [(tag, pattern) for tag, pattern in several if tag != _BOOL]
         for first, several in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """A value and all that stands in it."""
+        if self._depth > DEPTH_MAX:
+            raise yaml.composer.ComposerError(problem="nested too deeply", problem_mark=self.peek_event().start_mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 _Loader.add_implicit_resolver(_BOOL, re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
@@ -51,8 +65,6 @@ class Located:
             line, column = text.count("\n", 0, error.position), error.position - text.rfind("\n", 0, error.position) - 1
             here = yaml.Mark(name, error.position, line, column, None, None)
             raise UserError(f"{self._said(here)}: a character that may not stand in YAML: remove it.") from None
-        except RecursionError:
-            raise UserError(f"{name} is nested too deeply: write it flatter.") from None
         except (yaml.YAMLError, ValueError) as error:
             raise UserError(f"{name} is not YAML ({' '.join(str(error).split())}): correct it.") from None
 
@@ -95,7 +107,7 @@ class Located:
     def _key(self, node: yaml.Node) -> str:
         """A word or a number, however it is written."""
         scalar = isinstance(node, yaml.ScalarNode) and node.tag != _MERGE
-        key = self._loader.construct_object(node) if scalar else None
+        key = self._value(node) if scalar else None
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise UserError(f"{self._said(node.start_mark)}: a key is a word or a whole number: write one.")
         self._check(node)
@@ -103,8 +115,14 @@ class Located:
 
     def _check(self, node: yaml.ScalarNode) -> None:
         """Values that could not be written down again."""
-        value = self._loader.construct_object(node)
+        value = self._value(node)
         if isinstance(value, int | float) and not abs(value) <= NUMBER_MAX:
             raise UserError(f"{self._said(node.start_mark)}: {node.value[:40]} cannot be used as a number: change it.")
         if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
             raise UserError(f"{self._said(node.start_mark)}: text with half a character: write the whole one.")
+
+    def _value(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return self._loader.construct_object(node)
+        except (ValueError, LookupError, AttributeError):  # the parser's own, of a word that is not what its tag says
+            raise UserError(f"{self._said(node.start_mark)}: {node.value[:40]!r} cannot be read: change it.") from None

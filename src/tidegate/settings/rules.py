@@ -16,7 +16,7 @@ LENGTH_MAX = 50_000
 def read(text: str, name: str, settings: ControllerSettings, classes: Sequence[DeviceClass] = ()) -> RuleSet:
     """The rules that a text says; ``name`` is what people call it. An empty one says none."""
     if len(text) > LENGTH_MAX:
-        raise UserError(f"{name} is longer than {LENGTH_MAX:,} characters: shorten it, or split what it wants.")
+        raise too_long(name)
     document = Located(text, name)
     values = {} if document.values is None else document.values
     if not isinstance(values, dict):
@@ -29,3 +29,7 @@ def read(text: str, name: str, settings: ControllerSettings, classes: Sequence[D
     except UserError as error:
         raise UserError(f"{document.place(reading.parts(error.where))}: {error}") from None
     return rules
+
+
+def too_long(name: str) -> UserError:
+    return UserError(f"{name} is longer than {LENGTH_MAX:,} characters: shorten it, or split what it wants.")

@@ -47,6 +47,10 @@ class Site:
         self.bus = ControlBus(self.here)
         self.log = Log(self.here)
         self.audit = self.bus.audit
+        self.tell()
+
+    def tell(self) -> None:
+        """What gateway and node say of themselves."""
         gateway = GatewayState(
             name="g",
             address="127.0.0.1:1",
