@@ -132,7 +132,7 @@ MODE = Document(
     "what the operator allows",
     written_by=("operator", "controller"),
     read_by=("controller",),
-    remedy="'tidegate release' writes it again",
+    remedy="nobody acts until 'tidegate freeze' or 'tidegate release' writes it again",
 )
 RULES = Document(
     "rules",

@@ -14,14 +14,15 @@ import msgspec
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import APPLY, LOOP_STATE, MODE, RULES
+from tidegate.bus.key_value import Entry
 from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
 from tidegate.loop.families import family_of
 from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
-from tidegate.model.decisions import MODES, POLICIES, Decision, Mode, Proposal
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
+from tidegate.model.decisions import POLICIES, Decision, Mode, Proposal
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError
 from tidegate.model.notices import Notice
 from tidegate.model.view import DECISIONS_SHOWN, NOTICES_SHOWN
 
@@ -65,8 +66,8 @@ class Acting:
     def mode(self) -> Mode:
         return self._bus.get(MODE) or Mode()
 
-    def change_mode(self, change: Callable[[Mode], Mode]) -> Mode:
-        return change_mode(self._bus, change)
+    def change_mode(self, changes: Mapping[str, object], say: Callable[[str], None]) -> Mode:
+        return change_mode(self._bus, changes, say)
 
     def lifted(self, mode: Mode) -> Mode:
         """The mode for this round: the operator may want what is wanted now carried out once. His word is taken off the
@@ -194,19 +195,30 @@ def refusals(proposals: Iterable[Proposal], mode: Mode, now_s: float) -> dict[st
     return found
 
 
-def change_mode(bus: Bus, change: Callable[[Mode], Mode]) -> Mode:
-    """Only what is changed: somebody else may change another part at the same moment, and freezing must not be lost."""
+def change_mode(bus: Bus, changes: Mapping[str, object], say: Callable[[str], None] = lambda _: None) -> Mode:
+    """Only what is changed: somebody else may change another part at the same moment, and freezing must not be lost.
 
-    def checked(before: Mode | None) -> Mode:
-        mode = change(before or Mode())
-        for said in (getattr(mode, name) for name in POLICIES):
-            if said not in MODES:
-                raise UserError(f"There is no mode {said!r}: choose one of {', '.join(MODES)}.")
-        return mode
+    Nobody knows what a damaged mode allowed. It is written anew, and frozen, unless these changes say otherwise."""
+    while True:
+        entry = bus.entry(MODE)
+        before = Mode() if entry is None else _readable(entry)
+        mode = (before or Mode(frozen=True)).with_changes(changes)
+        if mode == before:
+            return mode
+        if bus.put(MODE, mode, revision=0 if entry is None else entry.revision) is not None:
+            if before is None:
+                say(f"The mode on the control bus was damaged: {_written_anew(mode)}")
+            return mode
 
+
+def _readable(entry: Entry) -> Mode | None:
     try:
-        return bus.change(MODE, checked) or Mode()
+        return MODE.decode(entry.value)
     except DamagedDocumentError:
-        mode = checked(None)
-        bus.put(MODE, mode)  # it is written anew
-        return mode
+        return None
+
+
+def _written_anew(mode: Mode) -> str:
+    said = ", ".join(f"{name.replace('_', '-')} {getattr(mode, name)}" for name in POLICIES)
+    held = "All acting is frozen until 'tidegate release'." if mode.frozen else "Nothing is frozen."
+    return f"it is written anew ({said}), and what it allowed before is not known. {held}"

@@ -7,7 +7,7 @@ threads of their own: a broker that hangs delays a measurement, never the lease.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -94,14 +94,11 @@ class Controller:
             withheld=self._withheld,
         )
 
-    async def set_mode(self, mode: Mode) -> None:
-        """What the operator allows, for every controller of the installation."""
-        shown = self._mode
-        changed = {name: getattr(mode, name) for name in mode.__struct_fields__}
-        changed = {name: value for name, value in changed.items() if value != getattr(shown, name)}
-        self._mode = await self._on_bus(
-            lambda: self._acting.change_mode(lambda before: msgspec.structs.replace(before, **changed))
-        )
+    async def set_mode(self, changes: Mapping[str, object]) -> Mode:
+        """What the operator allows from now on, for every controller of the installation: only what he has changed, as
+        what he looked at may be old."""
+        self._mode = await self._on_bus(lambda: self._acting.change_mode(changes, self._say))
+        return self._mode
 
     # -- running
 
