@@ -40,6 +40,31 @@ def test_a_decision_is_read_as_it_was_written(action: Action, kind: str) -> None
     assert kind_of(action) == kind == msgspec.json.decode(written)["action"]["kind"]
 
 
+@pytest.mark.parametrize(
+    ("acted", "trouble", "words"),
+    [
+        (True, "", ""),
+        (False, "", "not carried out"),
+        (False, "nobody knows whether it was.", "not done by c: nobody knows whether it was."),
+    ],
+)
+def test_what_was_not_done_is_said_as_far_as_it_is_known(acted: bool, trouble: str, words: str) -> None:
+    decision = Decision(
+        at_s=9.0,
+        controller="c",
+        plan="7",
+        round="7-9000",
+        by="send-rate",
+        phase="",
+        sentence="So.",
+        acted=acted,
+        trouble=trouble,
+        action=ScaleNodes(nodes_wanted=3),
+        reason=REASON,
+    )
+    assert decision.not_done == words
+
+
 def test_a_mode_that_there_is_not_cannot_be_read() -> None:
     with pytest.raises(msgspec.ValidationError, match="Shadow"):
         msgspec.json.decode(b'{"send_rate": "Shadow"}', type=Mode)

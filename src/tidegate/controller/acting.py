@@ -191,7 +191,10 @@ def refusals(proposals: Iterable[Proposal], mode: Mode, now_s: float) -> dict[st
         if proposal.acts and allowed in ("frozen", "shadow", "off"):
             found[proposal.plan] = f"it was decided before the operator's mode became {allowed}."
         elif proposal.acts and now_s - proposal.at_s > PENDING_S_MAX:
-            found[proposal.plan] = f"it was decided {now_s - proposal.at_s:,.0f} s ago: too long to be sure of it."
+            waited_s = now_s - proposal.at_s
+            found[proposal.plan] = (
+                f"it was decided {waited_s:,.0f} s ago, and nobody knows whether it was carried out then."
+            )
     return found
 
 

@@ -203,6 +203,7 @@ class Controller:
             settings=self._built_from,
             rules=RuleSet() if followed is None else followed.rules,
             rules_at_s=0.0 if followed is None else followed.applied_at_s,
+            knows_rules=self._loop.knows_rules,
         )
         try:
             await self._on_bus(lambda: self._acting.keep_round(made.round, played))
@@ -258,9 +259,9 @@ class Controller:
 
 
 def _told(decision: Decision) -> str:
-    if decision.trouble:
-        return f"{decision.sentence} (Not carried out: {decision.trouble})"
-    return decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)"
+    if decision.acted:
+        return decision.sentence
+    return f"{decision.sentence} ({decision.not_done if decision.trouble else 'Shadow mode: not carried out.'})"
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], every_s: float, stop: asyncio.Event) -> None:

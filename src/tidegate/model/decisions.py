@@ -92,3 +92,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     action: Action
     reason: Reason
     expects: Effect | None = None  # what came of it is told as a notice
+
+    @property
+    def not_done(self) -> str:
+        """In words: that it was not carried out, or what is known of it; empty where it was."""
+        if self.acted:
+            return ""
+        return f"not done by {self.controller}: {self.trouble}" if self.trouble else "not carried out"
