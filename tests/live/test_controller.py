@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -22,10 +24,12 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import (
     APPLY,
     AUDIT,
+    EVENTS,
     MODE,
     NODE_LEASES,
     OFFSETS,
     PROGRESS,
+    ROUNDS,
     ROUTES,
     TABLES,
     Holder,
@@ -329,6 +333,54 @@ def test_decisions_are_written_down_again_on_a_bus_that_lost_its_store(site: Sit
     ask(site.bus.wire, f"STREAM.DELETE.{AUDIT.stream}")
     site.audit.append(decision, once="1")
     assert site.audit.last(5) == (decision,)
+
+
+def test_journals_of_another_version_are_bounded_when_a_controller_starts(site: Site) -> None:
+    for name in ("AUDIT", "ROUNDS", "EVENTS"):
+        config = {"name": name, "subjects": [f"{name.lower()}.>"], "storage": "file", "max_msgs": 1_000_000}
+        flags = {"deny_delete": True, "deny_purge": True, "allow_direct": True}
+        ask(site.bus.wire, f"STREAM.CREATE.{name}", config | flags)
+    assert site.audit.create() == []
+    for journal in (AUDIT, ROUNDS, EVENTS):
+        found = ask(site.bus.wire, f"STREAM.INFO.{journal.stream}")["config"]
+        assert (found["max_bytes"], found["compression"]) == (journal.bytes_max, "s2")
+
+
+def test_a_journal_that_cannot_be_bounded_is_said_and_serves(site: Site) -> None:
+    ask(
+        site.bus.wire,
+        f"STREAM.CREATE.{AUDIT.stream}",
+        {"name": AUDIT.stream, "subjects": ["audit.>"], "storage": "memory"},
+    )
+    said: list[str] = []
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: controller.view().decisions)
+
+    asyncio.run(scenario())
+    assert "The journal AUDIT on the control bus keeps the bounds that another version gave it" in said[0]
+    assert said[1] == "Controller controller-1 is ready."
+
+
+def test_an_outage_of_the_bus_is_said_once_and_so_is_its_end(site: Site) -> None:
+    said: list[str] = []
+    control_pid = site.brokers.pids()[-1]
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: controller.view().decisions)
+            assert said[0] == "Controller controller-1 is ready."
+            os.kill(control_pid, signal.SIGSTOP)
+            try:
+                await until_async(lambda: any("Who leads is not known" in one for one in alarms(controller)))
+                await asyncio.sleep(1.0)
+            finally:
+                os.kill(control_pid, signal.SIGCONT)
+            await until_async(lambda: not any("Who leads is not known" in one for one in alarms(controller)))
+
+    asyncio.run(scenario())
+    assert [line.partition("Who leads")[0] for line in said if "Who leads" in line] == ["", "That is over: "]
 
 
 def test_what_log_and_tables_say_against_each_other_is_told_when_it_stands(site: Site) -> None:

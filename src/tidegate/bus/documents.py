@@ -165,6 +165,8 @@ LOOP_STATE = Document(
     "all that the loop has decided, for the next leader",
     written_by=("leader",),
     read_by=("controller",),
+    remedy="controllers go on from what they read last, and one that has read nothing begins anew behind the audit's "
+    "newest decision",
 )
 OFFSETS = Document(
     "offsets",

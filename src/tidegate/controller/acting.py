@@ -13,11 +13,13 @@ import msgspec
 
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import APPLY, LOOP_STATE, MODE, RULES
+from tidegate.bus.documents import APPLY, AUDIT, LOOP_STATE, MODE, RULES
+from tidegate.bus.journals import JournalReader
 from tidegate.bus.key_value import Entry
 from tidegate.bus.leases import LeaderLease
 from tidegate.controller.executors import Executors
 from tidegate.loop.families import family_of
+from tidegate.loop.planner import PlannerState
 from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
@@ -52,6 +54,10 @@ class Acting:
         self._executors = Executors(self._bus)
         self._stored: LoopState | None = None
         self._revision = 0  # of the loop's state
+        self._known: LoopState | None = None  # what was read or written of it last
+        self._written_s: float | None = None  # when, by the bus's clock
+        self._times = JournalReader(self._bus, AUDIT)
+        self.damage: DamagedDocumentError | None = None  # why it could not be read
         self._decisions: tuple[Decision, ...] = ()
         self._decisions_upto = 0
         self.audit = AuditLog(self._bus)
@@ -86,13 +92,32 @@ class Acting:
         return self._bus.get(RULES)
 
     def state(self) -> LoopState:
-        """What the leader, or the last one, knew; the beginning where that cannot be read."""
+        """What the leader, or the last one, knew. Where that cannot be read, it is what this controller knew last, and
+        the next that is kept goes over what is damaged."""
         entry = self._bus.entry(LOOP_STATE)
         self._revision, self._stored = 0 if entry is None else entry.revision, None
-        if entry is not None:
-            with contextlib.suppress(DamagedDocumentError):
-                return LOOP_STATE.decode(entry.value)
-        return LoopState()
+        self._written_s, self.damage = None, None
+        if entry is None:
+            self._known = None
+            return self._beginning()
+        try:
+            self._known, self._written_s = LOOP_STATE.decode(entry.value), entry.written_s
+        except DamagedDocumentError as error:
+            self.damage = error
+        return self._known or self._beginning()
+
+    def _beginning(self) -> LoopState:
+        """Nothing is known but how many plans the audit has: no two decisions bear one number."""
+        plans = [int(decision.plan) for decision in self.audit.last(RECENT) if decision.plan.isdecimal()]
+        return LoopState(planner=PlannerState(plans=max(plans, default=0)))
+
+    def last_leaders_now_s(self, state: LoopState) -> float | None:
+        """What time the loop of whoever wrote this state has now, if it goes on: by the bus's clock alone. None where
+        nobody knows."""
+        if self._written_s is None or not state.at_s:
+            return None
+        now_s = self._times.ends().now_s
+        return state.at_s + max(0.0, now_s - self._written_s) if now_s else None
 
     def decisions(self) -> tuple[Decision, ...]:
         """The newest of the audit log, read again only when there are new ones."""
@@ -107,6 +132,12 @@ class Acting:
 
     # -- acting
 
+    def check_state(self) -> None:
+        """Where somebody else has written the loop's state, or damaged it, it has to be read before more is decided."""
+        entry = self._bus.entry(LOOP_STATE)
+        if self._revision != (0 if entry is None else entry.revision):
+            raise NotLeadingError(f"{self._name} has to read the loop's state: somebody else has written it.")
+
     def keep(self, state: LoopState) -> None:
         """Write the loop's state down for the next leader, where it changed. Where somebody else has written it since,
         he leads, whatever this one's clock says of its lease."""
@@ -116,7 +147,7 @@ class Acting:
             revision = self._bus.put(LOOP_STATE, state, revision=self._revision)
             if revision is None:
                 raise NotLeadingError(f"{self._name} does not lead any more: another controller has acted.")
-            self._revision, self._stored = revision, timeless
+            self._revision, self._stored, self._known = revision, timeless, state
 
     def keep_round(self, name: str, played: Round) -> None:
         """Write down what the decisions of a round looked at, before anything is done."""
