@@ -17,6 +17,7 @@ from tidegate.bus.documents import APPLY, AUDIT, LOOP_STATE, MODE, RULES
 from tidegate.bus.journals import JournalReader
 from tidegate.bus.key_value import Entry
 from tidegate.bus.leases import LeaderLease
+from tidegate.controller.clock import EARLIER_S
 from tidegate.controller.executors import Executors
 from tidegate.loop.families import family_of
 from tidegate.loop.planner import PlannerState
@@ -116,8 +117,10 @@ class Acting:
         nobody knows."""
         if self._written_s is None or not state.at_s:
             return None
-        now_s = self._times.ends().now_s
-        return state.at_s + max(0.0, now_s - self._written_s) if now_s else None
+        passed_s = self._times.ends().now_s - self._written_s
+        if passed_s < -EARLIER_S:
+            return None  # the bus's clock was set back meanwhile, or it has no audit to tell its time
+        return state.at_s + max(0.0, passed_s)
 
     def decisions(self) -> tuple[Decision, ...]:
         """The newest of the audit log, read again only when there are new ones."""
