@@ -24,6 +24,7 @@ from tidegate.cli import mode
 from tidegate.controller.acting import Acting, NotLeadingError
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
+from tidegate.loop.planner import PlannerState
 from tidegate.loop.plans import PlanRun
 from tidegate.loop.state import LoopState
 from tidegate.model.actions import Advise, kind_of
@@ -250,6 +251,12 @@ def test_whoever_finds_a_damaged_state_and_knows_none_goes_on_with_the_audits_nu
     site.bus.put_raw("loop", b"{{")
     assert acting.state() == LoopState(fired=("a",)), "what it knew last"
     assert acting.last_leaders_now_s(acting.state()) is None, "nobody knows of when that is"
+    acting.keep(LoopState(planner=PlannerState(plans=43)))
+    site.bus.put_raw("loop", b"{}")
+    assert acting.state().planner.plans == 43, "numbers go on, also where somebody has set it back"
+    later = Acting(site.here.control_urls, "second", 60.0)
+    assert later.state().planner.plans == 41
+    later.close()
     acting.close()
 
 

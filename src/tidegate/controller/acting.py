@@ -102,15 +102,25 @@ class Acting:
             self._known = None
             return self._beginning()
         try:
-            self._known, self._written_s = LOOP_STATE.decode(entry.value), entry.written_s
+            self._known, self._written_s = self._numbered_on(LOOP_STATE.decode(entry.value)), entry.written_s
         except DamagedDocumentError as error:
             self.damage = error
         return self._known or self._beginning()
 
     def _beginning(self) -> LoopState:
-        """Nothing is known but how many plans the audit has: no two decisions bear one number."""
-        plans = [int(decision.plan) for decision in self.audit.last(RECENT) if decision.plan.isdecimal()]
-        return LoopState(planner=PlannerState(plans=max(plans, default=0)))
+        """Nothing is known but how many plans the audit has."""
+        return LoopState(planner=PlannerState(plans=self._plans_audited()))
+
+    def _numbered_on(self, state: LoopState) -> LoopState:
+        """No two decisions bear one number, also where somebody has set the state back."""
+        least = self._plans_audited() if self._known is None else self._known.planner.plans
+        if state.planner.plans >= least:
+            return state
+        return msgspec.structs.replace(state, planner=msgspec.structs.replace(state.planner, plans=least))
+
+    def _plans_audited(self) -> int:
+        plans = (int(decision.plan) for decision in self.audit.last(RECENT) if decision.plan.isdecimal())
+        return max(plans, default=0)
 
     def last_leaders_now_s(self, state: LoopState) -> float | None:
         """What time the loop of whoever wrote this state has now, if it goes on: by the bus's clock alone. None where
