@@ -10,7 +10,7 @@ with ``still`` as a fourth word the measurements have stopped ten seconds ago.
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pipeline_views
 import views
@@ -40,8 +40,9 @@ class Moving:
         view = views.view_at(shown, self.mode, broken=self._broken, holding_gateways=self._holding)
         return pipeline_views.with_pipeline(view, self._pipeline) if self._pipeline else view
 
-    async def set_mode(self, mode: Mode) -> None:
-        self.mode = mode
+    async def set_mode(self, changes: Mapping[str, object]) -> Mode:
+        self.mode = self.mode.with_changes(changes)
+        return self.mode
 
 
 async def main(token: str, scenario: str, start_s: float, *, still: bool) -> None:

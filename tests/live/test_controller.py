@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,10 +24,12 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import (
     APPLY,
     AUDIT,
+    EVENTS,
     MODE,
     NODE_LEASES,
     OFFSETS,
     PROGRESS,
+    ROUNDS,
     ROUTES,
     TABLES,
     Holder,
@@ -39,7 +43,7 @@ from tidegate.controller.sensors import Sensors
 from tidegate.controller.server import Controller
 from tidegate.model.actions import Advise
 from tidegate.model.advice import Advice
-from tidegate.model.decisions import Apply, Decision, Mode
+from tidegate.model.decisions import Apply, Decision
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.intents import Reason
 from tidegate.model.progress import NodeProgress, SliceProgress
@@ -94,14 +98,14 @@ def test_an_overload_is_met_explained_and_ended(site: Site) -> None:
 def test_modes_are_obeyed_and_explained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario() -> None:
         async with controlling(site.here) as controller:
-            await controller.set_mode(Mode(send_rate="shadow"))
+            await controller.set_mode({"send_rate": "shadow"})
             await asyncio.to_thread(site.publish, 200)
             await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
             assert site.advice() is None
             mode.freeze(site.state)
             await until_async(lambda: controller.view().mode.frozen)
             count = site.audit.last_sequence()
-            await controller.set_mode(Mode(frozen=True))
+            assert (await controller.set_mode({"send_rate": "acting"})).frozen, "of a page that does not know it"
             await asyncio.sleep(0.6)
             assert (site.advice(), site.audit.last_sequence()) == (None, count)
             mode.release(site.state)
@@ -179,6 +183,9 @@ def test_a_damaged_document_is_told_and_stops_nothing_else(site: Site) -> None:
             site.bus.put_raw("mode", b"{{")
             await until_async(lambda: any("'mode' on the control bus is damaged" in one for one in alarms(controller)))
             assert any("'tidegate release' writes it again" in one for one in alarms(controller))
+            shown = await asyncio.to_thread(tidegate, "mode", "--state", str(site.state))
+            assert (shown.returncode, shown.stdout) == (1, "")
+            assert "'mode' on the control bus is damaged" in shown.stderr
             await asyncio.to_thread(mode.release, site.state)
             await until_async(lambda: not any("damaged" in one for one in alarms(controller)))
 
@@ -198,16 +205,16 @@ def test_rules_that_cannot_be_read_are_told_and_stop_nothing_else(site: Site) ->
 
 
 def test_a_freeze_is_not_lost_beside_another_change_of_the_mode(site: Site) -> None:
-    def change(step: Callable[[Mode], Mode]) -> None:
+    def change(changes: Mapping[str, object]) -> None:
         with Bus(site.here.control_urls) as bus:
             for _ in range(20):
-                change_mode(bus, step)
+                change_mode(bus, changes)
 
     with ThreadPoolExecutor(2) as both:
         for share in (0.2, 0.3, 0.4):
-            change_mode(site.bus, lambda before: msgspec.structs.replace(before, frozen=False))
-            frozen = both.submit(change, lambda before: msgspec.structs.replace(before, frozen=True))
-            other = both.submit(change, lambda before, share=share: msgspec.structs.replace(before, cohort_share=share))
+            change_mode(site.bus, {"frozen": False})
+            frozen = both.submit(change, {"frozen": True})
+            other = both.submit(change, {"cohort_share": share})
             frozen.result(20)
             other.result(20)
             found = site.bus.get(MODE)
@@ -218,7 +225,7 @@ def test_a_freeze_is_not_lost_beside_another_change_of_the_mode(site: Site) -> N
 def test_the_operators_word_is_obeyed_once(site: Site) -> None:
     async def scenario() -> None:
         async with controlling(site.here) as controller:
-            await controller.set_mode(Mode(send_rate="shadow"))
+            await controller.set_mode({"send_rate": "shadow"})
             await asyncio.to_thread(site.publish, 300)
             await until_async(lambda: any(not decision.acted for decision in site.audit.last(50)))
             site.bus.put_raw("apply", b"{{")
@@ -326,6 +333,54 @@ def test_decisions_are_written_down_again_on_a_bus_that_lost_its_store(site: Sit
     ask(site.bus.wire, f"STREAM.DELETE.{AUDIT.stream}")
     site.audit.append(decision, once="1")
     assert site.audit.last(5) == (decision,)
+
+
+def test_journals_of_another_version_are_bounded_when_a_controller_starts(site: Site) -> None:
+    for name in ("AUDIT", "ROUNDS", "EVENTS"):
+        config = {"name": name, "subjects": [f"{name.lower()}.>"], "storage": "file", "max_msgs": 1_000_000}
+        flags = {"deny_delete": True, "deny_purge": True, "allow_direct": True}
+        ask(site.bus.wire, f"STREAM.CREATE.{name}", config | flags)
+    assert site.audit.create() == []
+    for journal in (AUDIT, ROUNDS, EVENTS):
+        found = ask(site.bus.wire, f"STREAM.INFO.{journal.stream}")["config"]
+        assert (found["max_bytes"], found["compression"]) == (journal.bytes_max, "s2")
+
+
+def test_a_journal_that_cannot_be_bounded_is_said_and_serves(site: Site) -> None:
+    ask(
+        site.bus.wire,
+        f"STREAM.CREATE.{AUDIT.stream}",
+        {"name": AUDIT.stream, "subjects": ["audit.>"], "storage": "memory"},
+    )
+    said: list[str] = []
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: controller.view().decisions)
+
+    asyncio.run(scenario())
+    assert "The journal AUDIT on the control bus keeps the bounds that another version gave it" in said[0]
+    assert said[1] == "Controller controller-1 is ready."
+
+
+def test_an_outage_of_the_bus_is_said_once_and_so_is_its_end(site: Site) -> None:
+    said: list[str] = []
+    control_pid = site.brokers.pids()[-1]
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: controller.view().decisions)
+            assert said[0] == "Controller controller-1 is ready."
+            os.kill(control_pid, signal.SIGSTOP)
+            try:
+                await until_async(lambda: any("Who leads is not known" in one for one in alarms(controller)))
+                await asyncio.sleep(1.0)
+            finally:
+                os.kill(control_pid, signal.SIGCONT)
+            await until_async(lambda: not any("Who leads is not known" in one for one in alarms(controller)))
+
+    asyncio.run(scenario())
+    assert [line.partition("Who leads")[0] for line in said if "Who leads" in line] == ["", "That is over: "]
 
 
 def test_what_log_and_tables_say_against_each_other_is_told_when_it_stands(site: Site) -> None:

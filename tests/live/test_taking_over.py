@@ -24,6 +24,7 @@ from tidegate.cli import mode
 from tidegate.controller.acting import Acting, NotLeadingError
 from tidegate.controller.server import Controller
 from tidegate.controller.settings import ControllerSettings
+from tidegate.loop.planner import PlannerState
 from tidegate.loop.plans import PlanRun
 from tidegate.loop.state import LoopState
 from tidegate.model.actions import Advise, kind_of
@@ -168,6 +169,95 @@ def test_a_successor_whose_clock_is_behind_measures_anew(site: Site) -> None:
             assert min(one.arrival_per_s for one in samples[-5:]) > 20
 
     asyncio.run(scenario())
+
+
+def test_a_successor_whose_clock_is_ahead_goes_on_with_the_time_of_the_last_leader(site: Site) -> None:
+    """The last leader's time, as the bus can tell it, is an hour behind this one's."""
+    began_s = time.time() - 3_600
+    step = Step(wanted={"nodes": Count(nodes=2)}, until="nodes_working >= 2", within_s=300.0)
+    reason = Reason(rule="a test", rejected="nothing", because="so")
+    plan = Plan(id="1", by="gone", event="hot", steps=(step,), reason=reason)
+    before = ({"nodes": Count(nodes=1)},)
+    run = PlanRun(plan=plan, before=before, since_s=began_s, carried_out=True)
+    site.bus.put(LOOP_STATE, LoopState(at_s=began_s, runs=(run,)))
+    site.bus.put_raw("rules", b"{{")  # whoever cannot read them lets the plan go on
+    said: list[str] = []
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: (state := site.bus.get(LOOP_STATE)) and state.policies)
+            await asyncio.sleep(1.0)
+            state = site.bus.get(LOOP_STATE)
+            assert state is not None
+            assert [(one.state, one.step, one.trouble) for one in state.runs] == [("doing", 0, "")]
+            assert 0 < state.at_s - began_s < 60
+            assert max(one.at_s for one in controller.view().samples) < began_s + 60
+
+    asyncio.run(scenario())
+    assert sum("s ahead of the last leader's" in line for line in said) == 1, said
+
+
+def test_two_on_one_machine_measure_on(site: Site) -> None:
+    said: list[str] = []
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append, name="one"):
+            async with controlling(site.here, say=said.append, name="two") as second:
+                await until_async(lambda: second.view().now)
+                await asyncio.sleep(2.0)
+            await asyncio.sleep(1.0)
+
+    asyncio.run(scenario())
+    assert not any("ahead" in line for line in said)
+
+
+def test_a_leader_whose_state_is_damaged_goes_on_from_what_it_knows(site: Site) -> None:
+    said: list[str] = []
+
+    async def scenario() -> None:
+        async with controlling(site.here, say=said.append) as controller:
+            await until_async(lambda: controller.view().now)
+            await asyncio.to_thread(site.publish, 300)
+            await until_async(lambda: (state := site.bus.get(LOOP_STATE)) and state.planner.in_force.get("send-rate"))
+            before = site.bus.get(LOOP_STATE)
+            assert before is not None
+            site.bus.put_raw("loop", b"{{")
+            await until_async(lambda: any("'loop' on the control bus is damaged" in one for one in alarms(controller)))
+            await until_async(lambda: site.bus.entry(LOOP_STATE).value != b"{{")
+            after = site.bus.get(LOOP_STATE)
+            assert after is not None
+            assert after.planner.plans >= before.planner.plans > 0
+            assert any("'loop' on the control bus is damaged" in one for one in alarms(controller)), "for some minutes"
+
+    asyncio.run(scenario())
+    assert sum("'loop' on the control bus is damaged" in line for line in said) == 1
+    plans = [decision.plan for decision in site.audit.last(50)]
+    assert len(set(plans)) == len(plans)
+
+
+def test_whoever_finds_a_damaged_state_and_knows_none_goes_on_with_the_audits_numbers(site: Site) -> None:
+    acting = Acting(site.here.control_urls, "first", 60.0)
+    acting.audit.create()
+    advise = Advise(advice=Advice(interval_s=9.0, lifetime_s=30.0))
+    reason = Reason(rule="a test", rejected="nothing", because="so")
+    assert acting.lease.keep()
+    for plan in ("40", "41"):
+        made = Proposal(at_s=1.0, plan=plan, round=plan, by="x", action=advise, reason=reason, sentence="so")
+        acting.carry_out([made], {})
+    site.bus.put_raw("loop", b"{{")
+    assert (acting.state().planner.plans, acting.damage is not None) == (41, True)
+    acting.keep(LoopState(fired=("a",)))
+    assert site.bus.get(LOOP_STATE) == LoopState(fired=("a",))
+    site.bus.put_raw("loop", b"{{")
+    assert acting.state() == LoopState(fired=("a",)), "what it knew last"
+    assert acting.last_leaders_now_s(acting.state()) is None, "nobody knows of when that is"
+    acting.keep(LoopState(planner=PlannerState(plans=43)))
+    site.bus.put_raw("loop", b"{}")
+    assert acting.state().planner.plans == 43, "numbers go on, also where somebody has set it back"
+    later = Acting(site.here.control_urls, "second", 60.0)
+    assert later.state().planner.plans == 41
+    later.close()
+    acting.close()
 
 
 def test_a_leader_that_was_away_reads_what_others_did_before_it_acts(site: Site) -> None:

@@ -45,9 +45,22 @@ def test_a_refusal_is_said(headers: dict[str, str], payload: object, why: str) -
 def test_a_journal_that_another_version_made_serves_as_well() -> None:
     journals.appended(LEDGER, Answer({}, b'{"stream":"LEDGER","seq":3}'))
     in_use = Answer({}, b'{"error":{"err_code":10058,"description":"stream name already in use"}}')
-    journals.created(LEDGER, in_use)
+    assert not journals.created(LEDGER, in_use), "its bounds are others"
+    assert journals.created(LEDGER, Answer({}, b'{"config":{},"state":{}}'))
     with pytest.raises(BrokerUnavailableError, match="in use"):
         journals.appended(LEDGER, in_use)
+
+
+def test_a_journal_that_another_version_made_gets_the_bounds_of_this_one() -> None:
+    request = journals.to_update(AUDIT)
+    assert request.subject == "$JS.API.STREAM.UPDATE.AUDIT"
+    assert msgspec.json.decode(request.payload)["max_bytes"] == 64 * 1024**2
+    assert journals.updated(AUDIT, Answer({}, b'{"config":{},"state":{}}')) is None
+    refused = Answer({}, b'{"error":{"err_code":10047,"description":"insufficient storage resources"}}')
+    said = journals.updated(AUDIT, refused)
+    assert said is not None
+    assert "AUDIT on the control bus keeps the bounds" in said
+    assert "insufficient storage resources" in said
 
 
 def test_the_ends_of_a_journal_without_records_are_no_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.bus.installation import save_installation
 from tidegate.cli.main import run
+from tidegate.model.installation import Installation
 
 
 def test_the_example_can_be_applied(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,6 +25,27 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, capsys: pytest.Cap
         "tidegate: mine.yaml, line 3, column 5: rules[0].on names 'nothing', which is no event: choose one of "
         "overload.\n"
     )
+
+
+@pytest.mark.parametrize(("slices", "there_are"), [(2, "slices are 0 to 1"), (0, "this installation has none")])
+def test_a_slice_that_there_is_not_is_refused_before_it_is_applied(
+    slices: int, there_are: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = Installation(
+        control_urls=("nats://127.0.0.1:1",),
+        data_urls=(),
+        mqtt_addresses=(),
+        monitor_urls=(),
+        mqtt_user="",
+        mqtt_password="",
+        slices=slices,
+        tables="",
+    )
+    save_installation(here, tmp_path)
+    file = tmp_path / "mine.yaml"
+    file.write_text("rules:\n  - name: move\n    on: overload\n    plan:\n      - slices: {2: node-2}\n")
+    assert run(["rules", "apply", str(file), "--state", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"tidegate: Rule move moves slice 2, which there is not: {there_are}.\n"
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "."])

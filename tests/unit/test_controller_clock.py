@@ -34,6 +34,16 @@ def test_whoever_takes_over_goes_on_from_where_the_last_leader_was() -> None:
     assert clocks.passes(2.0) == pytest.approx(1_032.01)
 
 
+def test_whoever_is_far_ahead_of_the_last_leader_goes_back_to_its_time() -> None:
+    clocks = Clocks()
+    assert not clocks.clock.set_back(-3.0)
+    assert not clocks.clock.set_back(4.9), "a bus that answers late sets nobody back"
+    assert clocks.clock.now_s() == 1_000.0
+    assert clocks.clock.set_back(600.0)
+    assert clocks.clock.now_s() == 400.0
+    assert clocks.passes(2.0) == 402.0
+
+
 def test_a_moment_of_the_wall_clock_is_as_long_ago_as_it_was() -> None:
     clocks = Clocks()
     clocks.clock.not_before(5_000.0)

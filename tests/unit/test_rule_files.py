@@ -105,6 +105,12 @@ def test_an_empty_file_says_none(text: str) -> None:
         ('{"*": 5}', "{alarm: 5}", "line 10, column 24: rules[0].plan[0].send_every_s.alarm: devices of class alarm"),
         ('{"*": 5}', "{sirens: 5}", "line 10, column 24: rules[0].plan[0].send_every_s.sirens: there is no class"),
         ("nodes: 3", "slices: {3: a, 0x3: b}", "line 11, column 24: 0x3 stands there for the second time: leave one"),
+        (
+            "nodes: 3",
+            "slices: {1: 'a.*.>'}",
+            "line 11, column 9: rules[0].plan[1].slices is {1: 'a.*.>'}: expected keys",
+        ),
+        ("nodes: 3", "slices: {1: ''}", "line 11, column 9: rules[0].plan[1].slices is {1: ''}: expected keys"),
         ("    need: 2", "    <<: {need: 2}", "line 5, column 5: a key is a word or a whole number"),
         ("    need: 2", "    true: 2", "line 5, column 5: a key is a word or a whole number"),
         ("    need: 2", "    ~: 2", "line 5, column 5: a key is a word or a whole number"),

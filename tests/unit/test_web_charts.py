@@ -1,6 +1,7 @@
 """Chart options are computed from samples without a browser: places, labels, marks."""
 
 import itertools
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -164,7 +165,8 @@ def test_end_labels_never_cover_each_other(labels: list[tuple[float, int]]) -> N
 def test_a_stretch_of_time_is_remembered_as_the_past_run() -> None:
     view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=ChainStates())
 
-    async def set_mode(_: Mode) -> None: ...
+    async def set_mode(_: Mapping[str, object]) -> Mode:
+        return Mode()
 
     source = Source(lambda: view, set_mode)
     assert source.remember(0.0, 10.0, 2000.0) == 0
@@ -176,7 +178,8 @@ def test_a_stretch_of_time_is_remembered_as_the_past_run() -> None:
 def test_a_given_past_run_begins_where_the_view_began() -> None:
     view = View(name="x", controller="c", leader=None, mode=Mode(), samples=RUN, decisions=(), chain=ChainStates())
 
-    async def set_mode(_: Mode) -> None: ...
+    async def set_mode(_: Mapping[str, object]) -> Mode:
+        return Mode()
 
     source = Source(lambda: view, set_mode, lambda: (sample(5.0), sample(6.0)))
     assert source.past() == (), "nothing was seen yet"

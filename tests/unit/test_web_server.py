@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -50,8 +50,9 @@ class Installation:
             chain=ChainStates(),
         )
 
-    async def set_mode(self, mode: Mode) -> None:
-        self.mode = mode
+    async def set_mode(self, changes: Mapping[str, object]) -> Mode:
+        self.mode = self.mode.with_changes(changes)
+        return self.mode
 
 
 class Answer:
@@ -225,6 +226,7 @@ def test_the_mode_is_set_as_a_whole_or_not_at_all() -> None:
         answer = await ask("/api/mode", "PUT", '{"send_rate": "shadow", "frozen": true}', **JSON)
         assert answer.status == 200
         assert installation.mode == Mode(send_rate="shadow", frozen=True)
+        assert json.loads(answer.text)["send_rate"] == "shadow"
 
     served(use)
 

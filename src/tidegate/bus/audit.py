@@ -44,11 +44,11 @@ class AuditLog:
         self._rounds = JournalReader(bus, ROUNDS)
         self._events = JournalReader(bus, EVENTS)
 
-    def create(self) -> None:
-        """Make the streams unless they are there. Whoever acts calls this; a reader need not."""
-        self._decisions.create()
-        self._rounds.create()
-        self._events.create()
+    def create(self) -> list[str]:
+        """Make the streams unless they are there; what is not as it shall be of them. Whoever acts calls this; a
+        reader need not."""
+        said = (self._decisions.create(), self._rounds.create(), self._events.create())
+        return [sentence for sentence in said if sentence is not None]
 
     def append(self, decision: Decision, *, once: str) -> None:
         """``once``: what has been appended under this name a moment ago is not appended again."""

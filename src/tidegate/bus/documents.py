@@ -132,7 +132,7 @@ MODE = Document(
     "what the operator allows",
     written_by=("operator", "controller"),
     read_by=("controller",),
-    remedy="'tidegate release' writes it again",
+    remedy="nobody acts until 'tidegate freeze' or 'tidegate release' writes it again",
 )
 RULES = Document(
     "rules",
@@ -182,6 +182,8 @@ LOOP_STATE = Document(
     "all that the loop has decided, for the next leader",
     written_by=("leader",),
     read_by=("controller",),
+    remedy="controllers go on from what they read last, and one that has read nothing begins anew behind the audit's "
+    "newest decision",
 )
 OFFSETS = Document(
     "offsets",

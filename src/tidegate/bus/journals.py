@@ -65,9 +65,26 @@ def to_create(journal: Journal[Any]) -> Request:
     return Request(f"{API}.STREAM.CREATE.{journal.stream}", msgspec.json.encode(config_of(journal)))
 
 
-def created(journal: Journal[Any], answer: Answer) -> None:
-    """One that another version made, with other bounds, serves as well."""
+def created(journal: Journal[Any], answer: Answer) -> bool:
+    """Whether it is as it shall be. One that another version made has other bounds: they are to be updated."""
     _check(journal, answer, tolerated=frozenset({_IN_USE}))
+    return "error" not in msgspec.json.decode(answer.payload)
+
+
+def to_update(journal: Journal[Any]) -> Request:
+    return Request(f"{API}.STREAM.UPDATE.{journal.stream}", msgspec.json.encode(config_of(journal)))
+
+
+def updated(journal: Journal[Any], answer: Answer) -> str | None:
+    """Why it keeps the bounds that another version gave it; None where it has the new ones. It serves as well."""
+    error = {} if "Status" in answer.headers else msgspec.json.decode(answer.payload).get("error")
+    if error is None:
+        return None
+    why = error.get("description") or answer.headers.get("Description") or answer.headers.get("Status")
+    return (
+        f"The journal {journal.stream} on the control bus keeps the bounds that another version gave it ({why}): look "
+        "at how much room the bus has."
+    )
 
 
 def to_append(journal: Journal[T], record: T, name: str, identity: str | None = None) -> Request:
@@ -99,12 +116,15 @@ class JournalReader(Generic[T]):
         self._wire = bus.wire
         self._journal = journal
 
-    def create(self) -> None:
-        ask_all(
-            self._wire,
-            [(f"STREAM.CREATE.{self._journal.stream}", config_of(self._journal))],
-            tolerated=frozenset({_IN_USE}),
-        )
+    def create(self) -> str | None:
+        """Make it unless it is there; why it is not as it shall be, where it is not."""
+        if created(self._journal, self._ask(to_create(self._journal))):
+            return None
+        return updated(self._journal, self._ask(to_update(self._journal)))
+
+    def _ask(self, request: Request) -> Answer:
+        frame = self._wire.request(request.subject, request.payload)
+        return Answer(frame.fields(), frame.payload)
 
     def ends(self) -> Ends:
         stream = self._journal.stream

@@ -99,8 +99,9 @@ class Watcher:
         return revision
 
     async def create(self, journal: Journal[Any]) -> None:
-        """Make a journal, unless it is there."""
-        journals.created(journal, await self._ask(journals.to_create(journal), journal.stream))
+        """Make a journal, unless it is there; one that another version made gets the bounds of this one, if it can."""
+        if not journals.created(journal, await self._ask(journals.to_create(journal), journal.stream)):
+            journals.updated(journal, await self._ask(journals.to_update(journal), journal.stream))
 
     async def append(self, journal: Journal[T], record: T, name: str, identity: str) -> None:
         """``identity`` is the record's own: one that has to be appended again is still stored once."""

@@ -43,7 +43,6 @@ def run(
         parts.append(_web(controller, with_options(settings.web, {"port": web_port}), installation.token))
     if ends_with_parent:
         parts.append(stop_with_parent)
-    _say(f"Controller {chosen.name} is ready.")
     asyncio.run(_together(parts))
 
 

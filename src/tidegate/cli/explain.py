@@ -124,7 +124,7 @@ def _told(decision: Decision) -> str:
     """The sentence first, then what it rests on."""
     reason = decision.reason
     measurements = ", ".join(f"{name} {show(value)}" for name, value in reason.measurements.items())
-    carried_out = "" if decision.acted else " (not carried out)"
+    carried_out = "" if decision.acted else f" ({decision.not_done})"
     return "\n".join(
         (
             f"{decision.plan}  {_clock(decision.at_s)}  {decision.sentence}{carried_out}",

@@ -1,7 +1,6 @@
 """What the controller may do: ``mode`` by policy, ``freeze`` and ``release`` for all at once."""
 
-import contextlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -13,7 +12,7 @@ from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.controller.acting import change_mode
 from tidegate.model.decisions import MODES, POLICIES, Mode
-from tidegate.model.errors import DamagedDocumentError, UserError
+from tidegate.model.errors import UserError
 
 _WORDS = ", ".join(MODES)
 
@@ -40,7 +39,7 @@ def mode(
         raise UserError(f"--cohort-share is {cohort_share:g}: a share is above 0 and at most 1.")
     wanted = {"send_rate": send_rate, "nodes": nodes, "slices": slices, "routes": routes, "cohort_share": cohort_share}
     said = {name: value for name, value in wanted.items() if value is not None}
-    found = _change_mode(state, lambda before: msgspec.structs.replace(before, **said), writes=bool(said))
+    found = _change_mode(state, said)
     if as_json:
         typer.echo(msgspec.json.encode(found))
         return
@@ -58,7 +57,7 @@ def freeze(state: State = STATE) -> None:
     Example:
       tidegate freeze
     """
-    _change_mode(state, lambda before: msgspec.structs.replace(before, frozen=True))
+    _change_mode(state, {"frozen": True})
     typer.echo("Frozen: nothing acts until 'tidegate release'.")
 
 
@@ -69,14 +68,15 @@ def release(state: State = STATE) -> None:
     Example:
       tidegate release
     """
-    found = _change_mode(state, lambda before: msgspec.structs.replace(before, frozen=False))
+    found = _change_mode(state, {"frozen": False})
     typer.echo(f"Released: send-rate protection is {found.send_rate}.")
 
 
-def _change_mode(state: State, change: Callable[[Mode], Mode], *, writes: bool = True) -> Mode:
+def _change_mode(state: State, changes: Mapping[str, object]) -> Mode:
+    """As it is then. One that is damaged and not changed is an error: nobody knows what is allowed."""
     with Bus(load_installation(state).control_urls) as bus:
-        if writes:
-            return change_mode(bus, change)
-        with contextlib.suppress(DamagedDocumentError):
-            return bus.get(MODE) or Mode()
-    return Mode()
+        return change_mode(bus, changes, _warn) if changes else bus.get(MODE) or Mode()
+
+
+def _warn(sentence: str) -> None:
+    typer.echo(sentence, err=True)

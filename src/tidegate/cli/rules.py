@@ -62,7 +62,9 @@ def apply(file: File, state: State = STATE, config: Config = None) -> None:
     """
     text, found = _read(file, config)
     applied = AppliedRules(text=text, rules=found, name=_name(file), applied_at_s=time.time())
-    with Bus(load_installation(state).control_urls) as bus:
+    installation = load_installation(state)
+    _check_slices(found, installation.slices)
+    with Bus(installation.control_urls) as bus:
         bus.put(RULES, applied)
     typer.echo(f"{_name(file)} is applied: {_counted(found)}.")
 
@@ -110,6 +112,15 @@ def _read(file: str, config: Path | None) -> tuple[str, RuleSet]:
     settings = load(config)
     text = _text(file)
     return text, rule_files.read(text, _name(file), settings.controller, settings.classes)
+
+
+def _check_slices(found: RuleSet, slices: int) -> None:
+    """Who only has the file does not know how many there are."""
+    for rule in found.rules:
+        beyond = [number for step in rule.plan for number in step.slices if number >= slices]
+        if beyond:
+            there_are = f"slices are 0 to {slices - 1}" if slices else "this installation has none"
+            raise UserError(f"Rule {rule.name} moves slice {beyond[0]}, which there is not: {there_are}.")
 
 
 def _text(file: str) -> str:

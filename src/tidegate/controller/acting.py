@@ -13,15 +13,19 @@ import msgspec
 
 from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import APPLIED, APPLY, LEADER_SETTINGS, LOOP_STATE, MODE, RULES
+from tidegate.bus.documents import APPLIED, APPLY, AUDIT, LEADER_SETTINGS, LOOP_STATE, MODE, RULES
+from tidegate.bus.journals import JournalReader
+from tidegate.bus.key_value import Entry
 from tidegate.bus.leases import LeaderLease
+from tidegate.controller.clock import EARLIER_S
 from tidegate.controller.executors import Executors
 from tidegate.loop.families import family_of
+from tidegate.loop.planner import PlannerState
 from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
-from tidegate.model.decisions import MODES, POLICIES, Applied, Apply, Decision, Mode, Proposal
-from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError, UserError
+from tidegate.model.decisions import POLICIES, Applied, Apply, Decision, Mode, Proposal
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError, TidegateError
 from tidegate.model.notices import Notice
 from tidegate.model.view import DECISIONS_SHOWN, NOTICES_SHOWN
 
@@ -52,6 +56,10 @@ class Acting:
         self._executors = Executors(self._bus)
         self._stored: LoopState | None = None
         self._revision = 0  # of the loop's state
+        self._known: LoopState | None = None  # what was read or written of it last
+        self._written_s: float | None = None  # when, by the bus's clock
+        self._times = JournalReader(self._bus, AUDIT)
+        self.damage: DamagedDocumentError | None = None  # why it could not be read
         self._decisions: tuple[Decision, ...] = ()
         self._decisions_upto = 0
         self.audit = AuditLog(self._bus)
@@ -66,8 +74,8 @@ class Acting:
     def mode(self) -> Mode:
         return self._bus.get(MODE) or Mode()
 
-    def change_mode(self, change: Callable[[Mode], Mode]) -> Mode:
-        return change_mode(self._bus, change)
+    def change_mode(self, changes: Mapping[str, object], say: Callable[[str], None]) -> Mode:
+        return change_mode(self._bus, changes, say)
 
     def word(self) -> Apply | None:
         """The operator may want what is wanted now carried out once. His word is taken off the bus before it is obeyed:
@@ -86,13 +94,44 @@ class Acting:
         return self._bus.get(RULES)
 
     def state(self) -> LoopState:
-        """What the leader, or the last one, knew; the beginning where that cannot be read."""
+        """What the leader, or the last one, knew. Where that cannot be read, it is what this controller knew last, and
+        the next that is kept goes over what is damaged."""
         entry = self._bus.entry(LOOP_STATE)
         self._revision, self._stored = 0 if entry is None else entry.revision, None
-        if entry is not None:
-            with contextlib.suppress(DamagedDocumentError):
-                return LOOP_STATE.decode(entry.value)
-        return LoopState()
+        self._written_s, self.damage = None, None
+        if entry is None:
+            self._known = None
+            return self._beginning()
+        try:
+            self._known, self._written_s = self._numbered_on(LOOP_STATE.decode(entry.value)), entry.written_s
+        except DamagedDocumentError as error:
+            self.damage = error
+        return self._known or self._beginning()
+
+    def _beginning(self) -> LoopState:
+        """Nothing is known but how many plans the audit has."""
+        return LoopState(planner=PlannerState(plans=self._plans_audited()))
+
+    def _numbered_on(self, state: LoopState) -> LoopState:
+        """No two decisions bear one number, also where somebody has set the state back."""
+        least = self._plans_audited() if self._known is None else self._known.planner.plans
+        if state.planner.plans >= least:
+            return state
+        return msgspec.structs.replace(state, planner=msgspec.structs.replace(state.planner, plans=least))
+
+    def _plans_audited(self) -> int:
+        plans = (int(decision.plan) for decision in self.audit.last(RECENT) if decision.plan.isdecimal())
+        return max(plans, default=0)
+
+    def last_leaders_now_s(self, state: LoopState) -> float | None:
+        """What time the loop of whoever wrote this state has now, if it goes on: by the bus's clock alone. None where
+        nobody knows."""
+        if self._written_s is None or not state.at_s:
+            return None
+        passed_s = self._times.ends().now_s - self._written_s
+        if passed_s < -EARLIER_S:
+            return None  # the bus's clock was set back meanwhile, or it has no audit to tell its time
+        return state.at_s + max(0.0, passed_s)
 
     def decisions(self) -> tuple[Decision, ...]:
         """The newest of the audit log, read again only when there are new ones."""
@@ -116,6 +155,12 @@ class Acting:
         self._check_lease()
         self._bus.put(APPLIED, applied, word.once, lease_s=ANSWER_S)
 
+    def check_state(self) -> None:
+        """Where somebody else has written the loop's state, or damaged it, it has to be read before more is decided."""
+        entry = self._bus.entry(LOOP_STATE)
+        if self._revision != (0 if entry is None else entry.revision):
+            raise NotLeadingError(f"{self._name} has to read the loop's state: somebody else has written it.")
+
     def keep(self, state: LoopState) -> None:
         """Write the loop's state down for the next leader, where it changed. Where somebody else has written it since,
         he leads, whatever this one's clock says of its lease."""
@@ -125,7 +170,7 @@ class Acting:
             revision = self._bus.put(LOOP_STATE, state, revision=self._revision)
             if revision is None:
                 raise NotLeadingError(f"{self._name} does not lead any more: another controller has acted.")
-            self._revision, self._stored = revision, timeless
+            self._revision, self._stored, self._known = revision, timeless, state
 
     def keep_round(self, name: str, played: Round) -> None:
         """Write down what the decisions of a round looked at, before anything is done."""
@@ -200,23 +245,37 @@ def refusals(proposals: Iterable[Proposal], mode: Mode, now_s: float) -> dict[st
         if proposal.acts and allowed in ("frozen", "shadow", "off"):
             found[proposal.plan] = f"it was decided before the operator's mode became {allowed}."
         elif proposal.acts and now_s - proposal.at_s > PENDING_S_MAX:
-            found[proposal.plan] = f"it was decided {now_s - proposal.at_s:,.0f} s ago: too long to be sure of it."
+            waited_s = now_s - proposal.at_s
+            found[proposal.plan] = (
+                f"it was decided {waited_s:,.0f} s ago, and nobody knows whether it was carried out then."
+            )
     return found
 
 
-def change_mode(bus: Bus, change: Callable[[Mode], Mode]) -> Mode:
-    """Only what is changed: somebody else may change another part at the same moment, and freezing must not be lost."""
+def change_mode(bus: Bus, changes: Mapping[str, object], say: Callable[[str], None] = lambda _: None) -> Mode:
+    """Only what is changed: somebody else may change another part at the same moment, and freezing must not be lost.
 
-    def checked(before: Mode | None) -> Mode:
-        mode = change(before or Mode())
-        for said in (getattr(mode, name) for name in POLICIES):
-            if said not in MODES:
-                raise UserError(f"There is no mode {said!r}: choose one of {', '.join(MODES)}.")
-        return mode
+    Nobody knows what a damaged mode allowed. It is written anew, and frozen, unless these changes say otherwise."""
+    while True:
+        entry = bus.entry(MODE)
+        before = Mode() if entry is None else _readable(entry)
+        mode = (before or Mode(frozen=True)).with_changes(changes)
+        if mode == before:
+            return mode
+        if bus.put(MODE, mode, revision=0 if entry is None else entry.revision) is not None:
+            if before is None:
+                say(f"The mode on the control bus was damaged: {_written_anew(mode)}")
+            return mode
 
+
+def _readable(entry: Entry) -> Mode | None:
     try:
-        return bus.change(MODE, checked) or Mode()
+        return MODE.decode(entry.value)
     except DamagedDocumentError:
-        mode = checked(None)
-        bus.put(MODE, mode)  # it is written anew
-        return mode
+        return None
+
+
+def _written_anew(mode: Mode) -> str:
+    said = ", ".join(f"{name.replace('_', '-')} {getattr(mode, name)}" for name in POLICIES)
+    held = "All acting is frozen until 'tidegate release'." if mode.frozen else "Nothing is frozen."
+    return f"it is written anew ({said}), and what it allowed before is not known. {held}"

@@ -1,14 +1,15 @@
 """The loop's own time: seconds that never go back, near Unix time where nobody's clock was stepped.
 
 Events, policies and leases compare moments; a clock that is set back would stop them until it has caught up, and so
-would a successor whose clock is behind. So the time that passes is that of the monotonic clock, and whoever takes over
-goes on from where the last leader was.
+would a successor whose clock is behind. One whose clock is ahead would take for late what has only begun. So the time
+that passes is that of the monotonic clock, and whoever takes over goes on from where the last leader was.
 """
 
 import time
 from collections.abc import Callable
 
 LATER_S = 0.05
+EARLIER_S = 5.0  # how late the bus may answer, and the last leader may have written its time
 
 
 class LoopClock:
@@ -25,6 +26,13 @@ class LoopClock:
         later_s = at_s - self.now_s()
         self._ahead_s += max(0.0, later_s)
         return later_s > LATER_S
+
+    def set_back(self, ahead_s: float) -> bool:
+        """This time is so far ahead of the last leader's: whether it was worth setting back."""
+        if ahead_s <= EARLIER_S:
+            return False
+        self._ahead_s -= ahead_s
+        return True
 
     def from_unix(self, unix_s: float) -> float:
         """A moment that somebody's wall clock said, as this time: as long ago as it is by the wall clock."""

@@ -1,9 +1,12 @@
 """Carrying out actions: each kind has one executor, and each executor writes one document that others follow."""
 
+from collections.abc import Mapping
+
 from tidegate.bus.assignments import Assignments
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import ADVICE, ROUTES, SCALE
 from tidegate.model.actions import Action, Advise, MoveSlices, Reconfigure, Route, ScaleNodes
+from tidegate.model.errors import TidegateError
 from tidegate.model.scaling import Scale
 
 
@@ -24,7 +27,20 @@ class Executors:
             case ScaleNodes(nodes_wanted=wanted):
                 self._bus.put(SCALE, Scale(nodes_wanted=wanted))
             case MoveSlices(takers=takers):
-                # A refusal is no error: a node that went meanwhile, or a slice that has arrived, is seen next round.
-                self._assignments.move_all(takers)
+                self._move(takers)
             case Reconfigure():
                 pass  # whoever leads follows what is in force
+
+    def _move(self, takers: Mapping[int, str]) -> None:
+        """That some cannot be moved is no error, it is seen next round; that none can is. One that is there already has
+        been moved."""
+        refused = self._assignments.move_all(takers)
+        if len(refused) < len(takers):
+            return
+        owned = self._assignments.current()
+        there = {
+            slice_ for node in set(takers.values()) for slice_ in owned.owned_by(node) if takers.get(slice_) == node
+        }
+        reasons = dict.fromkeys(why for slice_, why in refused.items() if slice_ not in there)
+        if reasons:
+            raise TidegateError(f"No slice can be moved: {'; '.join(reasons)}.")

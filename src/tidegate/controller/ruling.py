@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tidegate.controller.problems import Problems
 from tidegate.controller.settings import ControllerSettings
 from tidegate.loop.events import EventState
 from tidegate.loop.machine import ControlLoop
@@ -12,25 +13,29 @@ from tidegate.model.errors import UserError
 from tidegate.model.notices import Notice
 from tidegate.model.view import NOTICES_SHOWN, RulesState, RuleState
 
+UNREADABLE, REFUSED = "rules that cannot be read", "rules that do not fit"  # kinds of problems
+
 
 class Ruling:
-    """``problem`` says why the rules that were applied last are not followed, where that is so."""
-
     def __init__(
         self,
         loop: ControlLoop,
         settings: ControllerSettings,
         classes: Sequence[DeviceClass],
         say: Callable[[str], None],
+        problems: Problems,
     ) -> None:
         self._loop, self._settings, self._classes, self._say = loop, settings, classes, say
+        self._problems = problems
         self._read: AppliedRules | None = None
         self.followed: AppliedRules | None = None
         self.notices: tuple[Notice, ...] = ()
-        self.problem: str | None = None
 
     def follow(self, applied: AppliedRules | None) -> None:
         """Rules that do not fit this controller's settings leave those in place that it has."""
+        self._problems.end(UNREADABLE)
+        if applied is None and self._read is None:
+            self._loop.knows_rules = True  # that there are none
         if applied == self._read or applied is None:
             return
         self._read = applied
@@ -38,16 +43,19 @@ class Ruling:
             self._settings.check(applied.rules, self._classes)
             self._settings.check_nodes(applied.rules)
         except UserError as error:
-            self.trouble(f"The rules of {applied.name} are not followed: {error}")
+            sentence = f"The rules of {applied.name} are not followed: {error}"
+            self._problems.begin(REFUSED, sentence, cause=sentence)
+            self._loop.knows_rules = self.followed is not None
             return
         self._loop.knows_rules = True
         self._loop.follow(applied.rules, applied.applied_at_s)
-        self.followed, self.problem = applied, None
+        self.followed = applied
+        self._problems.end(REFUSED)
         self._say(f"Rules of {applied.name}: {len(applied.rules.rules)} are followed.")
 
-    def trouble(self, problem: str) -> None:
+    def unreadable(self, sentence: str) -> None:
         """Whoever takes over then does not know which rules there were: their plans go on."""
-        self.problem = problem
+        self._problems.begin(UNREADABLE, sentence)
         self._loop.knows_rules = self.followed is not None
 
     def noticed(self, more: Sequence[Notice]) -> None:
@@ -60,7 +68,7 @@ class Ruling:
             "rules again."
             for run in stuck
         ]
-        return (*said, *self._loop.problems.values(), *((self.problem,) if self.problem is not None else ()))
+        return (*said, *self._loop.problems.values())
 
     def view(self, state: LoopState) -> RulesState:
         followed = self.followed

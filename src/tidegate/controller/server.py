@@ -7,7 +7,7 @@ threads of their own: a broker that hangs delays a measurement, never the lease.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import msgspec
 from tidegate.brokers.opening import open_brokers
 from tidegate.controller.acting import Acting, NotLeadingError, refusals
 from tidegate.controller.clock import LoopClock
+from tidegate.controller.problems import Problems
 from tidegate.controller.replaying import BuiltFrom
 from tidegate.controller.ruling import Ruling
 from tidegate.controller.sensors import Sensors
@@ -34,6 +35,7 @@ from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
 SHOWN_S = 600.0
 PAGES_EVERY_S = 1.0
 WITHHELD_SHOWN = 20
+TOLD_S = 300.0  # for so long an alarm tells what is over already
 LEASE_LOOKS = 8  # per lease: how often it is renewed, or looked at by who waits for it
 
 Answer = TypeVar("Answer")
@@ -53,7 +55,8 @@ class Controller:
     ) -> None:
         self._installation, self._settings, self._title, self._say = installation, settings, title, say
         self._loop = settings.control_loop(classes)
-        self._ruling = Ruling(self._loop, settings, classes, say)
+        self._problems = Problems(say)
+        self._ruling = Ruling(self._loop, settings, classes, say, self._problems)
         self._built_from = msgspec.to_builtins(BuiltFrom(controller=settings, classes=tuple(classes)))
         self._acting = Acting(installation.control_urls, settings.name, settings.lease_s)
         self._broker_port = open_brokers(installation, name=f"{settings.name}-pages")
@@ -69,7 +72,6 @@ class Controller:
         self._samples: deque[Sample] = deque(maxlen=round(SHOWN_S / settings.period_s))
         self._decisions: tuple[Decision, ...] = ()
         self._withheld: tuple[str, ...] = ()
-        self._problem: str | None = None
 
     # -- for people
 
@@ -88,26 +90,25 @@ class Controller:
             )
             if seen
             else ChainStates(),
-            alarms=(*alarms, *self._ruling.alarms(self._loop.state), *((self._problem,) if self._problem else ())),
+            alarms=(*alarms, *self._ruling.alarms(self._loop.state), *self._problems.alarms()),
             completeness=seen.completeness if seen else None,
             rules=self._ruling.view(self._loop.state),
             withheld=self._withheld,
         )
 
-    async def set_mode(self, mode: Mode) -> None:
-        """What the operator allows, for every controller of the installation."""
-        shown = self._mode
-        changed = {name: getattr(mode, name) for name in mode.__struct_fields__}
-        changed = {name: value for name, value in changed.items() if value != getattr(shown, name)}
-        self._mode = await self._on_bus(
-            lambda: self._acting.change_mode(lambda before: msgspec.structs.replace(before, **changed))
-        )
+    async def set_mode(self, changes: Mapping[str, object]) -> Mode:
+        """What the operator allows from now on, for every controller of the installation: only what he has changed, as
+        what he looked at may be old."""
+        self._mode = await self._on_bus(lambda: self._acting.change_mode(changes, self._say))
+        return self._mode
 
     # -- running
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
-            await self._on_bus(self._acting.audit.create)
+            for sentence in await self._on_bus(self._acting.audit.create):
+                self._say(sentence)
+            self._say(f"Controller {self._settings.name} is ready.")
             async with asyncio.TaskGroup() as tasks:
                 settings = self._settings
                 tasks.create_task(_repeat(self._keep_lease, settings.lease_s / LEASE_LOOKS, stop))
@@ -123,8 +124,9 @@ class Controller:
     async def _keep_lease(self) -> None:
         try:
             await self._on_bus(self._acting.lease.keep)
+            self._problems.end("lease")
         except (BrokerUnavailableError, DamagedDocumentError) as error:
-            self._problem = str(error)
+            self._problems.begin("lease", f"Who leads is not known: {error}", cause=type(error).__name__)
 
     async def _read_pages(self) -> None:
         loop = asyncio.get_running_loop()
@@ -142,11 +144,11 @@ class Controller:
                 await self._lead(self._observation)
             else:
                 await self._follow(self._observation)
-            self._problem = None
+            self._problems.end("round")
         except NotLeadingError:
             self._term = None  # what others did meanwhile has to be read
         except (BrokerUnavailableError, DamagedDocumentError) as error:
-            self._problem = str(error)
+            self._problems.begin("round", str(error), cause=type(error).__name__)
             self._show(self._loop.watch(self._observation))
 
     async def _lead(self, observation: Observation) -> None:
@@ -159,6 +161,7 @@ class Controller:
             await self._on_bus(lambda: self._acting.lead_by(self._built_from))
             self._term = term
             self._say(f"Controller {self._settings.name} leads.")
+        await self._on_bus(self._acting.check_state)
         await self._carry_out(self._mode)  # what the last round, or the last leader, could not
         before = self._loop.state
         decides = self._loop.is_ready and not self._mode.frozen
@@ -219,14 +222,17 @@ class Controller:
             settings=self._built_from,
             rules=RuleSet() if followed is None else followed.rules,
             rules_at_s=0.0 if followed is None else followed.applied_at_s,
+            knows_rules=self._loop.knows_rules,
         )
         try:
             await self._on_bus(lambda: self._acting.keep_round(made.round, played))
         except TooLargeError as error:
-            self._problem = f"Decision {made.plan} cannot be replayed: {error}"
+            sentence = f"Decision {made.plan} cannot be replayed: {error}"
+            self._problems.begin("replay", sentence, lasts_s=TOLD_S)
 
     async def _keep(self) -> None:
-        state = self._loop.state
+        # With the time of now: whoever takes over reckons from it and from when the bus took it.
+        state = msgspec.structs.replace(self._loop.state, at_s=self._clock.now_s())
         await self._on_bus(lambda: self._acting.keep(state))
 
     def _keep_bus_tidy(self) -> None:
@@ -244,21 +250,32 @@ class Controller:
             self._show(self._loop.watch(observation))
 
     async def _take_up(self) -> bool:
-        """What the leader, or the last one, knew; and its time, where that was later than this one's: whether it
-        was."""
+        """What the leader, or the last one, knew; and its time, where this one's is another: whether it was."""
         state = await self._on_bus(self._acting.state)
+        if self._acting.damage is not None:
+            self._problems.begin("loop", str(self._acting.damage), lasts_s=TOLD_S)
         self._loop.resume(state)
-        moved = self._clock.not_before(state.at_s)
+        moved = self._clock.not_before(state.at_s) or await self._set_back(state)
         if moved:
             self._loop.measure_anew()
         return moved
+
+    async def _set_back(self, state: LoopState) -> bool:
+        """A clock that is ahead would take for late what the last leader has only begun."""
+        asked_s = self._clock.now_s()  # before the bus says its time: an answer that comes late makes nobody ahead
+        now_s = await self._on_bus(lambda: self._acting.last_leaders_now_s(state))
+        if now_s is None or not self._clock.set_back(asked_s - now_s):
+            return False
+        self._samples.clear()  # they are of a time that is yet to come
+        self._say(f"The clock of {self._settings.name} was {asked_s - now_s:,.0f} s ahead of the last leader's.")
+        return True
 
     async def _read_rules(self) -> None:
         """Rules that cannot be read leave those in place that are followed, and stop nothing else."""
         try:
             self._ruling.follow(await self._on_bus(self._acting.rules))
         except DamagedDocumentError as error:
-            self._ruling.trouble(str(error))
+            self._ruling.unreadable(str(error))
 
     def _show(self, sample: Sample) -> None:
         if not self._samples or sample.at_s != self._samples[-1].at_s:
@@ -274,9 +291,9 @@ class Controller:
 
 
 def _told(decision: Decision) -> str:
-    if decision.trouble:
-        return f"{decision.sentence} (Not carried out: {decision.trouble})"
-    return decision.sentence if decision.acted else f"{decision.sentence} (Shadow mode: not carried out.)"
+    if decision.acted:
+        return decision.sentence
+    return f"{decision.sentence} ({decision.not_done if decision.trouble else 'Shadow mode: not carried out.'})"
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], every_s: float, stop: asyncio.Event) -> None:

@@ -55,12 +55,14 @@ class _Round:
         self.checks, self.cooling, self.reports = checked.checks, checked.cooling, checked.reports
         self.churn = state.churn.grown(knowledge.at_s)
         self.plans = state.plans
+        # Two leaders may come to the same number, one of them unaware that it leads no more: what they look at differs.
+        self.name = f"{state.plans + 1}-{round(1000 * knowledge.at_s)}"
         self.proposals: list[Proposal] = []
         self.withheld: list[Withheld] = []
 
     def propose(self, made: Proposal, standing: Standing, family: str, *, recorded: bool) -> Proposal:
-        """Number it. All of a round carry the number of its first."""
-        numbers = {"plan": str(self.plans + len(self.proposals) + 1), "round": str(self.plans + 1)}
+        """Number it. All of a round carry its name, which begins with the number of its first."""
+        numbers = {"plan": str(self.plans + len(self.proposals) + 1), "round": self.name}
         self.proposals.append(msgspec.structs.replace(made, recorded=recorded, **numbers))
         self.standing[family] = standing
         return self.proposals[-1]

@@ -21,6 +21,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     rules: RuleSet = RuleSet()
     rules_at_s: float = 0.0
+    knows_rules: bool = True  # whether the rules could be read
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 def replay(loop: ControlLoop, played: Round, decision: Decision) -> Replay:
     """Play a round again with a loop of the same settings, and compare what it says with what was decided then."""
     loop.follow(played.rules, played.rules_at_s)
+    loop.knows_rules = played.knows_rules
     loop.resume(played.state)
     planned = loop.decide(played.knowledge, played.mode)
     again = next((one for one in planned.proposals if one.plan == decision.plan), None)

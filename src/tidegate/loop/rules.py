@@ -21,6 +21,7 @@ from tidegate.model.plans import Plan, Step
 STEPS_MAX = 16
 RULES_MAX = 64  # of rules, of events and of ranges: the loop's state has to fit into one message
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,47}$(?!\n)")]
+_Node = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)")]  # as nodes may be named
 _Interval = Annotated[float, msgspec.Meta(gt=0, le=INTERVAL_S_MAX)]
 _Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 
@@ -32,7 +33,7 @@ class StepRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     send_every_s: dict[str, _Interval] = {}
     nodes: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
-    slices: dict[Annotated[int, msgspec.Meta(ge=0)], str] = {}
+    slices: dict[Annotated[int, msgspec.Meta(ge=0)], _Node] = {}
     policy: str | None = None
     options: dict[str, Any] = {}
     until: str | None = None

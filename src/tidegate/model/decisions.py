@@ -1,16 +1,17 @@
 """Decisions: what is done, by whose word, and why. Nothing acts without a reason, and every reason is kept."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
 from tidegate.model.actions import Action
 from tidegate.model.effects import Effect
+from tidegate.model.errors import UserError
 from tidegate.model.intents import Reason
 
-MODES = ("acting", "cohort", "shadow", "off")
-
-
+ModeWord = Literal["acting", "cohort", "shadow", "off"]
+MODES: tuple[ModeWord, ...] = get_args(ModeWord)
 POLICIES = ("send_rate", "nodes", "slices", "routes")
 
 
@@ -19,14 +20,24 @@ class Mode(msgspec.Struct, frozen=True, kw_only=True):
     the same ones, and by one node at a time; ``shadow``: what it wants is only written down; ``off``: it is not
     asked."""
 
-    send_rate: str = "acting"
-    nodes: str = "acting"
-    slices: str = "acting"
-    routes: str = "acting"
+    send_rate: ModeWord = "acting"
+    nodes: ModeWord = "acting"
+    slices: ModeWord = "acting"
+    routes: ModeWord = "acting"
     cohort_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
     frozen: bool = False  # stops all acting at once, whatever the rest says
 
-    def of(self, family: str) -> str:
+    def with_changes(self, changes: Mapping[str, object]) -> "Mode":
+        """The same but for these fields; a value that one cannot have is refused."""
+        for said in (changes[name] for name in POLICIES if name in changes):
+            if said not in MODES:
+                raise UserError(f"There is no mode {said!r}: choose one of {', '.join(MODES)}.")
+        try:
+            return msgspec.convert({**msgspec.to_builtins(self), **changes}, Mode)
+        except msgspec.ValidationError as error:
+            raise UserError(f"The mode cannot be changed so ({error}).") from None
+
+    def of(self, family: str) -> ModeWord:
         """The mode of a family of resources."""
         return {
             "send-rate": self.send_rate,
@@ -88,3 +99,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     action: Action
     reason: Reason
     expects: Effect | None = None  # what came of it is told as a notice
+
+    @property
+    def not_done(self) -> str:
+        """In words: that it was not carried out, or what is known of it; empty where it was."""
+        if self.acted:
+            return ""
+        return f"not done by {self.controller}: {self.trouble}" if self.trouble else "not carried out"

@@ -1,13 +1,13 @@
 """The HTTP API: the view, the decisions and the mode as JSON, and the metrics. Errors are one sentence of text."""
 
 import time
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 
-from tidegate.model.decisions import Mode
+from tidegate.model.decisions import ModeWord
 from tidegate.model.view import state_of
 from tidegate.web.metrics.exposition import CONTENT_TYPE, exposition
 from tidegate.web.values.source import source_of
@@ -17,23 +17,20 @@ DECISIONS_DEFAULT = 20
 router = APIRouter()
 
 
-_Word = Literal["acting", "cohort", "shadow", "off"]
-
-
 class ModeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first two are wanted: half a mode would silently keep the other half of somebody else's. What is said of the
     other policies stays as it is unless it is named."""
 
-    send_rate: _Word
+    send_rate: ModeWord
     frozen: bool
-    nodes: _Word | None = None
-    slices: _Word | None = None
-    routes: _Word | None = None
+    nodes: ModeWord | None = None
+    slices: ModeWord | None = None
+    routes: ModeWord | None = None
     cohort_share: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
-    def changed(self, mode: Mode) -> Mode:
-        said = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        return msgspec.structs.replace(mode, **said)
+    @property
+    def changes(self) -> dict[str, object]:
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,9 +61,7 @@ async def set_mode(request: Request) -> Response:
             f'The mode is not understood ({error}): send {{"send_rate": "acting", "cohort", "shadow" or "off", '
             '"frozen": true or false}.'
         )
-    mode = wanted.changed(source_of(request).view().mode)
-    await source_of(request).set_mode(mode)
-    return _json(mode)
+    return _json(await source_of(request).set_mode(wanted.changes))
 
 
 @router.put("/api/past")

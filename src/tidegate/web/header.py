@@ -1,9 +1,8 @@
 """The top of every page: name, installation, the state in one sentence, and the switches an operator has."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from html import escape
 
-import msgspec
 from nicegui import events, ui
 
 from tidegate.model.decisions import MODES, Mode
@@ -16,7 +15,7 @@ MODE_WORDS = {mode: mode.capitalize() for mode in MODES}
 
 
 class PageHeader:
-    def __init__(self, set_mode: Callable[[Mode], Awaitable[None]]) -> None:
+    def __init__(self, set_mode: Callable[[Mapping[str, object]], Awaitable[Mode]]) -> None:
         self._set_mode = set_mode
         self._mode = Mode()
         with ui.element("header").classes("frame bar"):
@@ -58,7 +57,7 @@ class PageHeader:
 
     async def _change(self, **fields: object) -> None:
         try:
-            await self._set_mode(msgspec.structs.replace(self._mode, **fields))
+            await self._set_mode(fields)  # not what this page shows of the rest: it may be old
         except TidegateError as error:
             ui.notify(str(error), type="negative")
 

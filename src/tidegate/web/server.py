@@ -5,7 +5,7 @@ import contextlib
 import errno
 import functools
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -27,7 +27,7 @@ _BACKLOG = 128
 
 async def serve(
     view: Callable[[], View],
-    set_mode: Callable[[Mode], Awaitable[None]],
+    set_mode: Callable[[Mapping[str, object]], Awaitable[Mode]],
     *,
     host: str,
     port: int,

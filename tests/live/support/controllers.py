@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -95,8 +95,11 @@ def started(state: Path) -> Iterator[Site]:
 
 
 @contextlib.asynccontextmanager
-async def controlling(here: Installation, **settings: object) -> AsyncIterator[Controller]:
-    controller, stop = Controller(here, msgspec.convert({**QUICK, **settings}, ControllerSettings)), asyncio.Event()
+async def controlling(
+    here: Installation, say: Callable[[str], None] = lambda _: None, **settings: object
+) -> AsyncIterator[Controller]:
+    chosen, stop = msgspec.convert({**QUICK, **settings}, ControllerSettings), asyncio.Event()
+    controller = Controller(here, chosen, say=say)
     task = asyncio.create_task(controller.run(stop))
     try:
         yield controller

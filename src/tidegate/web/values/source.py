@@ -1,6 +1,6 @@
 """Where the pages and the API get their values, handed to them with each request."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 from starlette.requests import HTTPConnection
@@ -28,7 +28,7 @@ class Source:
     def __init__(
         self,
         view: Callable[[], View],
-        set_mode: Callable[[Mode], Awaitable[None]],
+        set_mode: Callable[[Mapping[str, object]], Awaitable[Mode]],
         past: Callable[[], tuple[Sample, ...]] = no_past,
     ) -> None:
         self._view = view
