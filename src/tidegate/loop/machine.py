@@ -5,30 +5,28 @@ takes up with ``resume``.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from tidegate.loop import monitors, plans
+from tidegate.loop import monitors, plans, runs
 from tidegate.loop.events import Event, EventState
-from tidegate.loop.families import FAMILIES, Algorithms, actual_values, algorithms, family_of, interval_of, paces
+from tidegate.loop.families import FAMILIES, Algorithms, algorithms, family_of, interval_of, paces
 from tidegate.loop.knowledge import Finding, Knowledge, Standing
 from tidegate.loop.notices import notices, of_plans
 from tidegate.loop.planner import Planned, Planner
-from tidegate.loop.plans import PlanRun
 from tidegate.loop.policy import Judgement, Policy
 from tidegate.loop.promises import Promises
-from tidegate.loop.rules import Rule, RuleSet
+from tidegate.loop.rules import RuleSet
 from tidegate.loop.state import LoopState, PolicyMemory
 from tidegate.loop.window import Window
 from tidegate.loop.wishes import Wish, Withheld, unchanged, wishes, wishes_of
 from tidegate.model.decisions import Mode, Proposal
 from tidegate.model.errors import UserError
-from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace, Value
+from tidegate.model.intents import EVERYBODY, Algorithm, Count, Pace
 from tidegate.model.notices import Notice
 from tidegate.model.observations import NodeState, Observation
-from tidegate.model.plans import Plan
 from tidegate.model.view import Sample
 
 NOTICES_MAX = 1_000  # that wait to be told
@@ -135,7 +133,7 @@ class ControlLoop:
 
         What failed is told as soon as that is possible; it was decided, and is not decided again.
         """
-        in_force, runs = dict(self.state.planner.in_force), list(self.state.runs)
+        in_force, under_way = dict(self.state.planner.in_force), list(self.state.runs)
         checks = dict(self.state.planner.checks)
         for proposal in self.state.pending:
             if proposal.plan not in results:
@@ -145,11 +143,11 @@ class ControlLoop:
                 in_force[family] = in_force.get(family, Standing()).untold(lapses=FAMILIES[family].lapses)
                 if family in checks and checks[family].plan == proposal.plan:
                     del checks[family]  # what was not done has no effect
-            runs = [_heard(run, family, trouble) for run in runs]
+            under_way = [runs.heard(run, family, trouble) for run in under_way]
         pending = tuple(proposal for proposal in self.state.pending if proposal.plan not in results)
         planner = msgspec.structs.replace(self.state.planner, in_force=in_force, checks=checks)
         before = self.state
-        self.state = msgspec.structs.replace(before, planner=planner, runs=tuple(runs), pending=pending)
+        self.state = msgspec.structs.replace(before, planner=planner, runs=tuple(under_way), pending=pending)
         self._notice(of_plans(before, self.state))  # now: whoever takes over does not know what was so before
 
     def _notice(self, new: Iterable[Notice]) -> None:
@@ -177,44 +175,36 @@ class ControlLoop:
         events = {name: event.step(before.get(name, EventState()), knowledge) for name, event in self._events.items()}
         active = tuple(name for name, event in events.items() if event.active)
         called = {rule.name: rule for rule in self._rules if rule.on in active}
-        runs, fired = self._advanced(called, knowledge)
-        made = self.state.planner.plans
+        steps = {rule.name: rule.steps for rule in called.values()}
+        applied_anew = self.state.rules_at_s != self._applied_at_s
+        under_way = runs.advanced(
+            self.state.runs,
+            steps,
+            knowledge,
+            idle_s=knowledge.idle_s(self.state.at_s),
+            knows_rules=self.knows_rules,
+            applied_anew=applied_anew,
+        )
+        had = runs.followed(under_way, steps) if applied_anew else set(self.state.fired)
+        fired, made = had & called.keys(), self.state.planner.plans
         for rule in called.values():
-            if rule.name not in fired and not any(run.plan.by == rule.name for run in runs):
+            if rule.name not in fired and not any(run.plan.by == rule.name for run in under_way):
                 made, fired = made + 1, {*fired, rule.name}
                 looked_at = {**knowledge.chain, **self._events[rule.on].looked_at(knowledge)}
                 plan = rule.planned(made, looked_at)
-                runs.append(plans.begin(plan, _before_rules(runs, plan, knowledge), knowledge.at_s))
+                under_way.append(plans.begin(plan, runs.before_rules(under_way, plan, knowledge), knowledge.at_s))
         planner = msgspec.structs.replace(self.state.planner, plans=made)
         ranges = self._ranges.levels(knowledge.properties, self.state.ranges)
         self.state = msgspec.structs.replace(
             self.state,
             ranges=ranges,
             events=events,
-            runs=tuple(runs),
+            runs=tuple(under_way),
             planner=planner,
             fired=tuple(sorted(fired)),
             rules_at_s=self._applied_at_s,
         )
         return msgspec.structs.replace(knowledge, events=active)
-
-    def _advanced(self, called: Mapping[str, Rule], knowledge: Knowledge) -> tuple[list[PlanRun], set[str]]:
-        """The plans that are not over, a step further where they can go on, and the rules that have had theirs since
-        their events began. One that is stuck stays until a person has seen it, and applied rules anew."""
-        applied_anew = self.state.rules_at_s != self._applied_at_s
-        over = {"done", "undone", "stuck"} if applied_anew else {"done", "undone"}
-        steps = {name: rule.steps for name, rule in called.items()}
-        runs = []
-        for run in self.state.runs:
-            if run.state not in over:
-                others = [other for other in self.state.runs if other is not run]
-                actual = _before_rules(others, run.plan, knowledge)
-                run = msgspec.structs.replace(run, since_s=run.since_s + knowledge.idle_s(self.state.at_s))  # noqa: PLW2901
-                stays = not self.knows_rules or steps.get(run.plan.by) == run.plan.steps
-                runs.append(plans.advance(run, knowledge, actual, event_active=stays))
-        same = {run.plan.by for run in runs if steps.get(run.plan.by) == run.plan.steps}
-        had = same if applied_anew else set(self.state.fired)
-        return runs, had & called.keys()
 
     def _plan(self, knowledge: Knowledge, mode: Mode) -> Planned:
         memories = dict(self.state.policies)
@@ -236,7 +226,7 @@ class ControlLoop:
                 knowledge = msgspec.structs.replace(knowledge, findings=findings)
             for family, wish in said.items():
                 wished.setdefault(family, []).append(wish)
-        for run in sorted(self.state.runs, key=self._precedence):
+        for run in runs.in_order(self.state.runs, [rule.name for rule in self._rules]):
             for family, wish in wishes_of(run).items():
                 wished.setdefault(family, []).append(wish)
         for family in silent & wished.keys():
@@ -249,15 +239,10 @@ class ControlLoop:
             at_s=knowledge.at_s,
             policies=memories,
             planner=planned.state,
-            runs=tuple(_settled(_tried(run, planned.withheld, knowledge), said_of) for run in self.state.runs),
+            runs=tuple(runs.settled(runs.tried(run, planned.withheld, knowledge), said_of) for run in self.state.runs),
             pending=(*self.state.pending, *planned.proposals),
         )
         return planned
-
-    def _precedence(self, run: PlanRun) -> tuple[bool, int]:
-        """Rules in their order; what is taken back comes last."""
-        places = {rule.name: place for place, rule in enumerate(self._rules)}
-        return run.state == "undoing", places.get(run.plan.by, len(places))
 
     def _following(self, configured: Policy[Any], algorithm: Algorithm) -> Policy[Any]:
         """The policy that follows this algorithm; it is made once. A rule may have left one behind that there is not
@@ -319,43 +304,6 @@ def _asked(
         return memory, {}
     memory = PolicyMemory(state=msgspec.to_builtins(after), finding=judgement.finding, algorithm=memory.algorithm)
     return memory, wishes(policy.name, policy.families, judgement)
-
-
-def _before_rules(others: Iterable[PlanRun], plan: Plan, knowledge: Knowledge) -> dict[str, Value]:
-    """What a plan goes back to: what is so now; where another plan that is not over changes it, what was so before
-    that, or what that leaves behind."""
-    found = actual_values(knowledge, plan.resources)
-    for run in reversed([run for run in others if not run.is_over]):
-        for changed in [run.wanted] if run.plan.stays else reversed(run.before):
-            found.update({name: value for name, value in changed.items() if name in plan.resources})
-    return found
-
-
-def _heard(run: PlanRun, family: str, trouble: str | None) -> PlanRun:
-    """What came of an action, as far as it was this plan's."""
-    touched = any(name.partition("/")[0] == family for name in run.due)
-    return plans.told(run, trouble) if touched and not run.carried_out and not run.withheld else run
-
-
-def _tried(run: PlanRun, withheld: Iterable[Withheld], knowledge: Knowledge) -> PlanRun:
-    """Whether something stood in the way of what is due. The operator's mode may do so for as long as he likes; and
-    what somebody else has a word on, or cools down, need not be taken back."""
-    if run.carried_out or run.is_over:
-        return run
-    held = next((one for one in withheld if one.stands_between(run)), None)
-    if held is None:
-        return msgspec.structs.replace(run, withheld="")
-    if held.constraint == "mode":
-        return msgspec.structs.replace(run, withheld=held.sentence, since_s=knowledge.at_s)
-    if run.state == "undoing" and held.constraint != "under way":
-        return plans.told(run, None)
-    return msgspec.structs.replace(run, withheld=held.sentence)
-
-
-def _settled(run: PlanRun, said_of: Collection[str]) -> PlanRun:
-    """A plan whose wishes nobody had to be told of: it is so already."""
-    waits = any(name.partition("/")[0] in said_of for name in run.due)
-    return run if waits or run.carried_out or run.is_over or run.withheld else plans.told(run, None)
 
 
 def _intervals(given: Mapping[str, Pace]) -> dict[str, float]:
