@@ -1,5 +1,6 @@
 """What is promised holds for every policy that is registered, whatever is seen."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,22 @@ def test_who_is_never_delayed_is_not_and_who_sends_on_change_has_no_interval(pol
             advice = proposal.action.advice
             assert (advice.interval_of("alarm"), advice.dead_band_of("alarm")) == (0.0, 1.0)
             assert advice.interval_of("door") == 0.0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(max_examples=15, deadline=None)
+@given(seen=looks)
+def test_nobody_is_held_while_no_node_is_at_its_limit(policy: str, seen: list[Look]) -> None:
+    """However old data is, and whatever was learnt of the nodes before: on a busy machine that proves nothing."""
+    loop = ControllerSettings(policy=policy).control_loop(CLASSES)
+    for observation in observations(seen):
+        idle = tuple(msgspec.structs.replace(node, limit_rows=0.0, limit_s=0.0) for node in observation.nodes)
+        outcome = loop.tick(msgspec.structs.replace(observation, nodes=idle), Mode())
+        loop.carried_out(outcome.proposals)
+        for proposal in outcome.proposals:
+            if isinstance(proposal.action, Advise):
+                advice = proposal.action.advice
+                assert (advice.interval_s, set(advice.classes.values()) - {0.0}, advice.dead_bands) == (0.0, set(), {})
 
 
 modes = st.builds(
