@@ -1,6 +1,7 @@
 """The ports and the token of one state directory, chosen once and kept."""
 
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from tidegate.model.errors import UserError
 from tidegate.settings.tree import Settings
 
 PLACES_FILE = "places.json"
+MQTT_PORTS = range(1883, 1893)  # where devices look first, and the next ones
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ def settle_places(state: Path, settings: Settings) -> Places:
     taken: set[int] = set()
     gateway = settings.gateway
     places = Places(
-        gateway_mqtt=_settle(gateway.port, before.gateway_mqtt, taken, "gateway.port"),
+        gateway_mqtt=_settle(gateway.port, before.gateway_mqtt, taken, "gateway.port", MQTT_PORTS),
         gateway_http=_settle(gateway.http_port, before.gateway_http, taken, "gateway.http_port"),
         web=_settle(settings.web.port, before.web, taken, "web.port"),
         token=before.token or secrets.token_urlsafe(24),
@@ -43,9 +45,10 @@ def settle_places(state: Path, settings: Settings) -> Places:
     return places
 
 
-def _settle(chosen: int, before: int, taken: set[int], setting: str) -> int:
+def _settle(chosen: int, before: int, taken: set[int], setting: str, usual: Iterable[int] = ()) -> int:
     if chosen and (chosen in taken or not is_free(chosen)):
         raise UserError(f"Port {chosen} ({setting}) is in use: end the program that has it, or choose another.")
-    port = chosen or (before if before and before not in taken and is_free(before) else free_port(taken))
+    liked = (port for port in (before, *usual) if port and port not in taken and is_free(port))
+    port = chosen or next(liked, 0) or free_port(taken)
     taken.add(port)
     return port
