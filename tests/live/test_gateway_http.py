@@ -1,9 +1,14 @@
 """Readings by HTTP: acknowledged, advised, or refused with a reason."""
 
+import socket
+
 import pytest
+from support.clients import is_closed
 from support.gateways import Running
 from support.readings import READING, TOKEN, post
 from support.waiting import until
+
+from tidegate.gateway import http_connections
 
 pytestmark = pytest.mark.live
 
@@ -36,3 +41,18 @@ def test_a_bad_request_is_told_why(
     got, text, _ = post(running, device, body, token)
     assert (got, text.count("\n")) == (status, 1)
     assert words in text
+
+
+def test_silent_connections_keep_nobody_out_and_are_closed(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connections, "HEADERS_S", 0.5)
+    monkeypatch.setattr(http_connections, "CONNECTIONS_MAX", 400)
+    address = running.gateway.http_address
+    silent = [socket.create_connection(address, timeout=15) for _ in range(600)]
+    try:
+        silent[-1].sendall(b"POST /v1/telemetry/slow HTTP/1.1\r\nHost: x\r\n")
+        assert post(running, "web-1", READING)[0] == 204
+        assert all(is_closed(connection) for connection in (silent[0], silent[-2], silent[-1]))
+        assert post(running, "web-1", READING)[0] == 204
+    finally:
+        for connection in silent:
+            connection.close()
