@@ -1,17 +1,21 @@
 """Clients that speak MQTT 5 on a broker that does not: paho, a real gateway, a real NATS server."""
 
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
+from support.clients import is_closed, received
 from support.gateways import Running
 from support.waiting import until
 
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
+from tidegate.mqtt.client import PINGREQ
+from tidegate.mqtt.packets import Connect, encode
 
 pytestmark = pytest.mark.live
 
@@ -71,3 +75,38 @@ def test_a_session_outlives_its_client_for_as_long_as_it_asks(running: Running) 
     assert not connect_again(60)
     assert connect_again(0), "it had a minute"
     until(lambda: not connect_again(0))
+
+
+def connect_5(running: Running, name: str) -> bytes:
+    """A client whose session ends with its connection, and that takes up one that is there."""
+    user, password = running.here.mqtt_user.encode(), running.here.mqtt_password.encode()
+    said = Connect(version=5, client_id=name.encode(), clean=False, keep_alive_s=60, user=user, password=password)
+    return encode(said, 5)
+
+
+def connected_5(running: Running, name: str) -> socket.socket:
+    connection = socket.create_connection(running.address_of(None), timeout=15)
+    connection.sendall(connect_5(running, name))
+    first = received(connection, 2)
+    rest = received(connection, first[1])
+    assert (first[0], rest[0], rest[1]) == (0x20, 0, 0), "taken on, and no session was left"
+    return connection
+
+
+def test_a_client_that_comes_back_at_once_meets_nobody_who_deletes_in_its_name(running: Running) -> None:
+    for _ in range(12):
+        connected_5(running, "hasty").close()
+    with connected_5(running, "hasty") as last:
+        last.sendall(PINGREQ)
+        assert received(last, 2) == b"\xd0\x00"
+        assert not is_closed(last, 0.5)
+
+
+def test_a_client_that_takes_its_own_place_is_not_thrown_out(running: Running) -> None:
+    connections = [connected_5(running, "twin") for _ in range(12)]
+    last = connections[-1]
+    assert not is_closed(last, 0.5)
+    last.sendall(PINGREQ)
+    assert received(last, 2) == b"\xd0\x00"
+    for connection in connections:
+        connection.close()

@@ -1,11 +1,14 @@
 """What a gateway keeps out: strangers, wrong passwords, packets that are too large, and too many clients."""
 
 import contextlib
+import threading
+import time
 
 import pytest
 from support.clients import is_closed, received
 from support.gateways import Running
 from support.readings import READING
+from support.waiting import until
 
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.mqtt.client import encode_connect, encode_publish
@@ -69,3 +72,74 @@ def test_connections_beyond_the_limit_are_closed(running: Running) -> None:
         assert is_closed(second)
         assert small.refused("too many connections") == 1
         first.published("telemetry/first", READING)
+
+
+def test_silent_connections_give_way_to_clients(running: Running) -> None:
+    with (
+        Running(running.here, GatewaySettings(name="crowded", connections_max=40)) as crowded,
+        contextlib.ExitStack() as opened,
+    ):
+        silent = [opened.enter_context(crowded.raw()) for _ in range(60)]
+        assert is_closed(silent[0], 2.0), "long before its time is over"
+        with crowded.client("late") as late:
+            late.published("telemetry/late", READING)
+        assert crowded.refused("too many connections") == 0
+
+
+SPACED_WILL = b"\x00\x04MQTT\x04\xc6\x00\x3c"  # what NATS hangs up on: a will on a topic with a space
+
+
+def poison(running: Running, name: str) -> bytes:
+    """A CONNECT that the embedded broker closes the connection for, though nothing is wrong with the broker."""
+    fields = (name, "a b", "gone", running.here.mqtt_user, running.here.mqtt_password)
+    body = SPACED_WILL + b"".join(len(text).to_bytes(2, "big") + text.encode() for text in fields)
+    return b"\x10" + bytes((len(body),)) + body
+
+
+def test_a_client_that_the_broker_hangs_up_on_is_refused_at_once(running: Running) -> None:
+    before, began_s = running.refused("refused by the broker"), time.monotonic()
+    with running.raw(poison(running, "poison")) as refused:
+        assert is_closed(refused)
+    assert time.monotonic() - began_s < 0.5, "it waits for nobody"
+    assert running.refused("refused by the broker") == before + 1
+
+
+def test_clients_that_the_broker_hangs_up_on_keep_nobody_else_out(running: Running) -> None:
+    over, served = threading.Event(), []
+
+    def attack(number: int) -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError), running.raw(poison(running, f"poison-{number}")) as refused:
+                is_closed(refused, 5.0)
+                served.append(number)
+
+    attackers = [threading.Thread(target=attack, args=(number,)) for number in range(16)]
+    for attacker in attackers:
+        attacker.start()
+    try:
+        for number in range(20):
+            began_s = time.monotonic()
+            with running.raw(running.connect_packet(f"good-{number}")) as good:
+                assert received(good, 4) == b"\x20\x02\x00\x00"
+            assert time.monotonic() - began_s < 2.0
+    finally:
+        over.set()
+        for attacker in attackers:
+            attacker.join()
+    assert len(served) > 16, "they were there all the time"
+
+
+def test_mqtt_3_1_clients_are_carried_as_3_1_1(running: Running) -> None:
+    for number in range(4):
+        with running.client(f"old-{number}", version=3) as old:
+            old.published(f"telemetry/old-{number}", READING)
+
+
+def test_whoever_subscribes_to_a_wildcard_still_hears_the_rest(running: Running) -> None:
+    """The embedded broker holds deliveries against what a client may not subscribe to, once it has subscribed so."""
+    with running.client("listener") as listener, running.client("speaker") as speaker:
+        assert listener.subscribed(("a/b", 1)) == [1]
+        assert listener.subscribed(("+/zzz", 1), ("$MQTT/msgs/#", 1)) == [1, 128]
+        for number in range(20):
+            speaker.published("a/b", b"%d" % number)
+        until(lambda: len(listener.heard) == 20)

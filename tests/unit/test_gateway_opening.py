@@ -81,7 +81,7 @@ def known(given_body: bytes) -> ConnectSummary:
             id="a will on a wildcard of NATS in MQTT 5",
         ),
         pytest.param(
-            body(0x02, b"d", level=6), "unknown protocol", b"\x20\x03\x00\x84\x00", id="a version that does not exist"
+            body(0x02, b"d", level=6), "unknown protocol", b"\x20\x02\x00\x01", id="a version that does not exist"
         ),
         pytest.param(body(0x02, b"d", level=2), "unknown protocol", b"\x20\x02\x00\x01", id="a version of long ago"),
         pytest.param(
@@ -268,3 +268,20 @@ def test_no_more_is_collected_than_allowed() -> None:
 def test_whatever_else_comes_first_is_closed_without_a_word() -> None:
     others = [first for first in range(256) if first != CONNECT]
     assert {Opening(1_000).receive(bytes((first, 2, 0, 1))) for first in others} == {Refusal("not MQTT")}
+
+
+@pytest.mark.parametrize("fields", [(b"old",), (b"old", b"t", b"gone"), (b"old", b"user", b"word")])
+def test_mqtt_3_1_is_carried_as_3_1_1_and_says_the_same(fields: tuple[bytes, ...]) -> None:
+    flags = {1: 0x02, 3: 0x06 if b"gone" in fields else 0xC2}[len(fields)]
+    found = opened(body(flags, *fields, name=b"MQIsdp", level=3))
+    assert isinstance(found, Opened)
+    assert found.connect.version == 3
+    assert found.packet == encode_frame(CONNECT, body(flags, *fields))
+
+
+def test_a_bridge_that_says_so_is_of_the_version_beside_it_and_passes_as_it_came() -> None:
+    given_body = body(0x02, b"bridge", level=0x84)
+    found = opened(given_body)
+    assert isinstance(found, Opened)
+    assert (found.connect.version, found.packet) == (4, encode_frame(CONNECT, given_body))
+    assert opened(body_5(0x02, b"d").replace(b"\x05", b"\x85", 1)) == Refusal("unknown protocol", b"\x20\x02\x00\x01")

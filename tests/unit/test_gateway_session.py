@@ -1,16 +1,18 @@
 """One session: bytes of one side in, bytes for the other out. Only what concerns advice changes."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.control.limiting.credits import ClientCredits, cost_of
-from tidegate.gateway.connection.advised import UNANSWERED_MAX
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.connection.noting import Noted, Noting
+from tidegate.gateway.connection.own_filters import UNANSWERED_MAX
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import PINGS_PER_S_MAX, Session
 from tidegate.gateway.shared.classes import Classes
@@ -42,7 +44,12 @@ class Held:
     """A session that is connected, with the advice and the counters it shares with others."""
 
     def __init__(
-        self, *, connected: bool = True, rate_per_s: float | None = None, noting: Noting | None = None
+        self,
+        *,
+        connected: bool = True,
+        rate_per_s: float | None = None,
+        noting: Noting | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self.clock = Clock()
         self.advice = AdviceInForce(self.clock)
@@ -57,7 +64,7 @@ class Held:
             version=4,
             tells_quota=False,
         )
-        self.session = Session(4, LIMITS, self.advice, passing, noting=noting)
+        self.session = Session(4, limits, self.advice, passing, noting=noting)
         if rate_per_s is not None:
             self.advice.renew(Advice(interval_s=1 / rate_per_s, lifetime_s=60), 1)
         if connected:
@@ -99,6 +106,13 @@ def suback(packet_id: int, *codes: int) -> bytes:
         pytest.param(
             (b"#", b"tidegate/#"), (b"#", b"tidegate/#"), suback(7, 0, 0), suback(7, 0, 0), id="wildcards pass"
         ),
+        pytest.param(
+            (b"a", b"$SYS/#", b"$share/g/a", b"$share/g/$SYS/x"),
+            (b"a", b"$share/g/a"),
+            suback(7, 1, 1),
+            suback(7, 1, 128, 1, 128),
+            id="the broker's own topics are refused",
+        ),
     ],
 )
 def test_every_filter_gets_its_code(
@@ -109,6 +123,14 @@ def test_every_filter_gets_its_code(
     assert held.session.answer == b""
     assert held.session.from_broker(PINGRESP + from_broker + PINGRESP) == PINGRESP + to_device + PINGRESP
     assert held.session.from_broker(suback(7, 1)) == suback(7, 1), "an identifier that is used again is another packet"
+
+
+def test_who_asks_for_nothing_but_the_brokers_own_topics_is_answered_here_and_still_advised() -> None:
+    held = Held().asks()
+    assert held.from_device(subscribe(8, b"$MQTT/msgs/#")) == b""
+    assert held.session.take_answer() == suback(8, 128)
+    held.advice.renew(SAID, 1)
+    assert held.session.from_broker(puback(1)) != puback(1)
 
 
 def test_unsubscribing_takes_the_filter_out_or_is_answered_here() -> None:
@@ -217,6 +239,23 @@ def test_what_a_device_may_not_send(sent: bytes, problem: str) -> None:
     assert (session.problem, forwarded) == (problem, b"" if problem else sent)
 
 
+@pytest.mark.parametrize("packet", [subscribe, unsubscribe])
+def test_a_giant_subscription_is_not_even_looked_at(packet: Callable[..., bytes]) -> None:
+    held = Held(limits=msgspec.structs.replace(LIMITS, packet_bytes_max=200_000))
+    assert held.from_device(packet(7, *[b"a/%d" % number for number in range(9_000)])) == b""
+    assert (held.session.problem, held.session.code) == ("SUBSCRIBE too large", 0x95)
+
+
+def test_filters_cost_credits_like_publishes() -> None:
+    held = Held(limits=msgspec.structs.replace(LIMITS, packet_bytes_max=200_000))
+    several = subscribe(7, *[b"%d" % number for number in range(2_000)])
+    for _ in range(25):
+        held.from_device(several)
+        assert not held.session.problem
+    held.from_device(several)
+    assert (held.session.problem, held.session.code) == ("quota exceeded", 0x97)
+
+
 def test_unanswered_subscriptions_are_bounded() -> None:
     session = Held().session
     for packet_id in range(1, UNANSWERED_MAX + 1):
@@ -316,7 +355,7 @@ def test_a_publish_costs_the_same_whichever_way_it_passes(packet_bytes: int) -> 
     assert cost(held, packet[:50], packet[50:]) == expected, "in pieces"
     assert cost(held, packet + packet) == 2 * expected, "two at once"
     assert cost(held, packet + PINGREQ) == expected, "beside another packet"
-    assert cost(held, packet + subscribe(1, b"a")) == expected, "in a chunk that is taken apart"
+    assert cost(held, packet + subscribe(1, b"a")) == expected + 1, "in a chunk that is taken apart, with a filter"
 
 
 def reading(packet_id: int, seq: int) -> bytes:

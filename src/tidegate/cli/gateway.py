@@ -7,6 +7,7 @@ import signal
 import sys
 from typing import Annotated
 
+import msgspec
 import typer
 
 from tidegate.bus.installation import load_installation
@@ -16,6 +17,8 @@ from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.classes import DeviceClass
 from tidegate.model.installation import Installation
 from tidegate.settings.tree import load, with_options
+
+SPARE_FILES = 256  # listeners, the bus, HTTP, libraries
 
 
 def run(
@@ -41,8 +44,7 @@ def run(
     options = {"name": name, "port": port, "http_port": http_port, "processes": processes}
     chosen = with_options(settings.gateway, options)
     installation = load_installation(state)
-    _allow_open_files()
-    asyncio.run(_serve(installation, chosen, settings.classes, ends_with_parent))
+    asyncio.run(_serve(installation, _within_open_files(chosen), settings.classes, ends_with_parent))
 
 
 async def _serve(
@@ -87,10 +89,19 @@ def _has_terminal() -> bool:
     return True
 
 
-def _allow_open_files() -> None:
-    """Every device takes two open files; the usual first limit of 1,024 would be reached soon."""
+def _within_open_files(settings: GatewaySettings) -> GatewaySettings:
+    """As many connections as files may be open: every device takes two. The usual first limit of 1,024 would be reached
+    soon; where the last one is too low as well, clients are refused before files are missing."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    possible = max(1, (most - SPARE_FILES) // 2) if most != resource.RLIM_INFINITY else settings.connections_max
+    if settings.connections_max <= possible:
+        return settings
+    _say(
+        f"connections_max is {settings.connections_max:,}, and {most:,} open files allow {possible:,} per process: so "
+        "many are taken. Raise the limit of open files (ulimit -n), or lower connections_max."
+    )
+    return msgspec.structs.replace(settings, connections_max=possible)
 
 
 def _say(line: str) -> None:

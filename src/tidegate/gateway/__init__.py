@@ -8,7 +8,8 @@ processes as one gateway, and ``shared/`` is the memory in which they agree.
   reads CONNECT, ``session.py`` passes everything behind it, ``passing.py`` and ``holding.py`` decide what has to wait,
   ``translation.py`` stands between an MQTT 5 device and a 3.1.1 broker.
 * The asyncio shell around them: ``device_side.py`` and ``broker_side.py`` are the two sockets, ``dialling.py`` finds a
-  broker for a device, ``waiting.py`` drives what waits, ``admitting.py`` whose turn it is to be connected.
+  broker for a device, ``asking.py`` tells a broker that is ill from one that does not like a client, ``waiting.py``
+  drives what waits, ``admitting.py`` whose turn it is to be connected.
 * ``gate.py`` is what all connections of a process share; ``routing.py`` chooses brokers; ``http.py`` and ``ingest.py``
   take readings from devices that do not speak MQTT.
 """

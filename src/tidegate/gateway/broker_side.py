@@ -29,6 +29,7 @@ class BrokerSide(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
+        sockets.notice_dead_peers(self.transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         session = self._session

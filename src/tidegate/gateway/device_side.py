@@ -34,6 +34,7 @@ SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
 NEARLY_SILENT_FACTOR = 0.9
 # What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
 EARLY_BYTES_MAX = 262_144
+NO_CONNECT = "no CONNECT in time"
 TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 
 
@@ -76,7 +77,7 @@ class DeviceSide(asyncio.Protocol):
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
         self._deadline = asyncio.get_running_loop().call_later(
-            self._gate.settings.connect_timeout_s, self.end, "no CONNECT in time"
+            self._gate.settings.connect_timeout_s, self.end, NO_CONNECT
         )
 
     def data_received(self, data: bytes) -> None:
@@ -250,6 +251,7 @@ class DeviceSide(asyncio.Protocol):
             case Opened() as opened:
                 assert self._deadline is not None
                 self._deadline.cancel()
+                self._gate.opened(self)
                 self._gate.counters.bytes_in += len(opened.packet)
                 self.pause_reading()
                 self._opening, self._early = None, bytearray(opened.rest)

@@ -1,28 +1,36 @@
 """From CONNECT to a broker that has answered it.
 
 A client waits for its turn, ends its own older connection if it has one, and is dialled to a broker, to the next one if
-that does not answer. A client that speaks MQTT 5 is tried in its own version first; a broker that does not know it is
-spoken to in 3.1.1, by a translation, from then on.
+that does not answer. One that a broker hangs up on while it answers others is refused at once: it would wait for
+nothing, and everybody else with it. A client that speaks MQTT 5 is tried in its own version first; a broker that does
+not know it is spoken to in 3.1.1, by a translation, from then on.
 """
 
 import asyncio
+import errno
 import secrets
+import time
 from typing import TYPE_CHECKING
 
+from tidegate.gateway.asking import HUNG_UP, ask
 from tidegate.gateway.broker_side import BrokerSide
 from tidegate.gateway.connection.connect_plan import ConnectPlan, plan_connect
 from tidegate.gateway.connection.opening import Opened
 from tidegate.gateway.connection.session import Session
 from tidegate.gateway.connection.translation import Translation
-from tidegate.gateway.expiring import delete_session
 from tidegate.gateway.layers.layer import peer_of
 from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.shared.directory import Known
 from tidegate.model.routes import Broker
+from tidegate.mqtt.violations import SERVER_UNAVAILABLE, UNSPECIFIED, Violation
 
 if TYPE_CHECKING:
     from tidegate.gateway.device_side import DeviceSide
     from tidegate.gateway.gate import Gate
+
+
+# The gateway's own: they tell nothing of the broker, and the next try would meet them too.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Dialled:
@@ -48,6 +56,7 @@ class Dialled:
 async def dial_any(gate: "Gate", device: "DeviceSide", opened: Opened, known: Known | None) -> Dialled | None:
     """The first broker that answers; None where none does. ``known`` is what any process knows of the client."""
     tried: set[str] = set()
+    began_s, hung_up = time.monotonic(), list[Broker]()
     while (broker := gate.router.take(known, tried)) is not None:
         tried.add(broker.name)
         counted = _Counted(gate, broker)
@@ -56,7 +65,13 @@ async def dial_any(gate: "Gate", device: "DeviceSide", opened: Opened, known: Kn
         finally:
             counted.settle()
         if dialled is not None:
+            gate.evidence.answered(broker)
             return dialled
+        if counted.hung_up:
+            hung_up.append(broker)
+    for broker in hung_up:
+        if await gate.evidence.is_well(broker, began_s):
+            raise Violation(UNSPECIFIED, "refused by the broker", "it hangs up on this client alone")
     return None
 
 
@@ -66,6 +81,7 @@ class _Counted:
     def __init__(self, gate: "Gate", broker: Broker) -> None:
         self._gate = gate
         self.broker = broker
+        self.hung_up = False  # it closed instead of an answer
         self._side: BrokerSide | None = None
 
     def hand_over(self, side: BrokerSide) -> None:
@@ -85,7 +101,7 @@ async def _dial_either(
     if opened.connect.version < 5 or gate.speaks_5(broker) is not False:
         session = gate.session(opened.connect, known)
         device.translation = None
-        side = await _dial(gate, device, broker, session, opened.packet)
+        side = await _dial(gate, device, counted, session, opened.packet)
         if side is not None:
             counted.hand_over(side)
             return Dialled(opened.connect.client_id, side, session)
@@ -93,11 +109,14 @@ async def _dial_either(
             return None
         gate.learn_5(broker, speaks=False)
     plan = plan_connect(opened.said, assigned_id=f"tidegate-{secrets.token_hex(12)}", limits=gate.limits)
-    if plan.deletes_first and not await delete_session(broker, plan.deletion, gate.settings.broker_timeout_s):
-        return None
+    if plan.deletes_first:
+        code = await ask(broker, plan.deletion, gate.settings.broker_timeout_s)
+        if code is None or code == HUNG_UP:
+            counted.hung_up = code == HUNG_UP
+            return None
     session = gate.session(opened.connect, known, translated=True)
     device.translation = translation = Translation(plan, gate.limits, session.news)
-    side = await _dial(gate, device, broker, session, plan.packet)
+    side = await _dial(gate, device, counted, session, plan.packet)
     if side is None:
         return None
     counted.hand_over(side)
@@ -105,9 +124,10 @@ async def _dial_either(
 
 
 async def _dial(
-    gate: "Gate", device: "DeviceSide", broker: Broker, session: Session, packet: bytes
+    gate: "Gate", device: "DeviceSide", counted: _Counted, session: Session, packet: bytes
 ) -> BrokerSide | None:
     """The connection, if the broker answered, be it with a refusal. Until then nothing but CONNECT was sent to it."""
+    broker = counted.broker
     side = BrokerSide(device, broker, session)
     answered = False
     try:
@@ -117,8 +137,12 @@ async def _dial(
                 side.write(encode_header(peer_of(device.transport), device.transport.get_extra_info("sockname")[:2]))
             side.write(packet)
             answered = await side.answered
-    except (OSError, TimeoutError):
+            counted.hung_up = side.lost.done() and not answered
+    except TimeoutError:
         pass
+    except OSError as error:
+        if error.errno in _SHORTAGES:
+            raise Violation(SERVER_UNAVAILABLE, "no file or port left") from None
     finally:
         if not answered and side.transport is not None:
             side.transport.abort()

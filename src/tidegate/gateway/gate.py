@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.control.limiting.credits import LEVEL_MAX, ClientCredits
 from tidegate.gateway.admitting import Admitting
+from tidegate.gateway.asking import Evidence
 from tidegate.gateway.connection.advising import AdviceInForce, place_of
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
@@ -20,7 +21,7 @@ from tidegate.gateway.connection.noting import Noted, Noting
 from tidegate.gateway.connection.opening import ConnectSummary
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
-from tidegate.gateway.device_side import GIVE_WAY_S, DeviceSide
+from tidegate.gateway.device_side import GIVE_WAY_S, NO_CONNECT, DeviceSide
 from tidegate.gateway.dialling import Dialled
 from tidegate.gateway.expiring import ExpiringSessions
 from tidegate.gateway.presence import Presence
@@ -39,6 +40,8 @@ from tidegate.model.routes import Broker
 
 # How late the event loop is for one more level of overload.
 LATE_US_PER_LEVEL = 20_000
+# Of all connections so many may be silent: a client says CONNECT at once, so the oldest silent one is none.
+UNKNOWN_SHARE = 4
 # A broker that did not know MQTT 5 is tried again after this time: it may have been replaced.
 UNKNOWN_5_S = 600.0
 _VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
@@ -56,14 +59,16 @@ class Gate:
         slot: int = 0,
         peers: Peers | None = None,
         noted: Noted | None = None,
+        probe: bytes = b"",
     ) -> None:
-        """``noted``: what is acknowledged is noted there, if anywhere."""
+        """``noted``: what is acknowledged is noted there, if anywhere. ``probe``: a CONNECT in its own name."""
         self.settings = settings
         self.noted = noted
         self.router = router
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
         self.classes = Classes(classes, self.counters)
+        self.evidence = Evidence(probe, settings.broker_timeout_s)
         self.presence = Presence(router.claim, router.release)
         self.limits = Limits(
             packet_bytes_max=settings.packet_bytes_max,
@@ -77,13 +82,14 @@ class Gate:
         )
         self._rules = TopicRules(classes, [(one.topics, b) for one, b in zip(settings.limits, buckets, strict=True)])
         self._admitting = Admitting(settings.admitting_max, settings.admission_s_max, self.counters)
-        self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, self._is_gone)
+        self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, router)
         self._class_names = [one.name for one in classes]
         self._shared = shared
         self._row = shared.rows[slot]
         self._slot = slot
         self._peers = peers
         self._devices: set[DeviceSide] = set()
+        self._unknown: dict[DeviceSide, None] = {}  # who has not said CONNECT yet, the oldest first
         self._by_client: dict[bytes, DeviceSide] = {}
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
@@ -95,7 +101,14 @@ class Gate:
             return False
         self._devices.add(device)
         self.counters.connections += 1
+        self._unknown[device] = None
+        if len(self._unknown) > max(1, self.settings.connections_max // UNKNOWN_SHARE):
+            next(iter(self._unknown)).end(NO_CONNECT)
         return True
+
+    def opened(self, device: DeviceSide) -> None:
+        """It has said who it is."""
+        self._unknown.pop(device, None)
 
     async def turn(self, device: DeviceSide) -> bool:
         """Wait until it is this client's turn to be connected to a broker; False where it took too long."""
@@ -116,12 +129,14 @@ class Gate:
         if device.connect.version == 5:
             self.learn_5(dialled.side.broker, speaks=dialled.translation is None)
         if dialled.client_id:
-            self._sessions.keep(dialled.client_id)
-            self._by_client[self.router.digest(dialled.client_id)] = device
+            client = self.router.digest(dialled.client_id)
+            self._sessions.keep(client)
+            self._by_client[client] = device
 
     def leave(self, device: DeviceSide) -> None:
         """The device's own connection has ended. What it left behind may still wait here."""
         self._admitting.left(device)
+        self._unknown.pop(device, None)
         if device in self._devices:
             self._devices.discard(device)
             self.counters.connections -= 1
@@ -139,7 +154,7 @@ class Gate:
         translation, plan = dialled.translation, dialled.plan
         if translation is not None and plan is not None and translation.delete_session_after_s is not None:
             self._sessions.expire(
-                client_id,
+                digest,
                 dialled.side.broker,
                 plan.deletion,
                 after_s=translation.delete_session_after_s,
@@ -167,6 +182,7 @@ class Gate:
 
     async def _let_go(self, digest: bytes, credentials: bytes) -> bool:
         """Whether the client is not connected here any more."""
+        await self._sessions.settled(digest)
         before = self._by_client.get(digest)
         if before is None:
             return True
@@ -175,6 +191,7 @@ class Gate:
         if before.side is not None and self.speaks_5(before.side.broker):
             return False
         await before.give_way()
+        await self._sessions.settled(digest)  # that of the old connection may end with it
         return True
 
     def start(self) -> None:
@@ -185,6 +202,7 @@ class Gate:
         for device in tuple(self._by_client.values()):
             device.release_broker()
         self._sessions.stop()
+        self.evidence.stop()
         if self._peers is not None:
             await self._peers.stop()
 
@@ -276,11 +294,6 @@ class Gate:
 
     def learn_5(self, broker: Broker, *, speaks: bool) -> None:
         self._knows_5[broker.name] = speaks, time.monotonic() + UNKNOWN_5_S
-
-    def _is_gone(self, client_id: str, since_s: float) -> bool:
-        """Whether no process has seen a client since it left."""
-        known = self.router.known(client_id)
-        return known is None or (known.process == 0 and known.seen_at_s <= since_s)
 
     # -- once a second
 

@@ -91,6 +91,13 @@ class Router:
         """This process counts it no more."""
         self.left(f"{_BY_HTTP}{device}", None, self._clock())
 
+    def claim_absent(self, client: bytes, since_s: float) -> bool:
+        """Whether nobody has seen a client since then; if so, whoever meets it has to ask this process first."""
+        return self._directory.claim(client, process=self._process, since_s=since_s)
+
+    def release_absent(self, client: bytes) -> None:
+        self._directory.release(client, process=self._process)
+
     def digest(self, client_id: str) -> bytes:
         """What stands for a client between the processes."""
         return self._directory.digest(client_id)

@@ -16,6 +16,7 @@ from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
+from tidegate.gateway.http_connections import GuardedProtocol
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
 from tidegate.gateway.listening import Bound, bind, http_tls, serve
@@ -30,6 +31,7 @@ from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
+from tidegate.mqtt import client as mqtt
 
 # How long a start waits for the bus, and a stop for what is buffered.
 BUS_S_MAX = 2.0
@@ -82,6 +84,11 @@ class Gateway:
             slot=slot,
             peers=peers,
             noted=noted,
+            probe=mqtt.encode_connect(
+                f"tidegate-{settings.name}-asks-{process}",
+                user=installation.mqtt_user,
+                password=installation.mqtt_password,
+            ),
         )
         self._watcher = Watcher(
             installation.control_urls,
@@ -149,7 +156,7 @@ class Gateway:
             log_level="critical",
             access_log=False,
             server_header=False,
-            limit_concurrency=self._settings.http_requests_max,
+            http=GuardedProtocol,
             timeout_graceful_shutdown=1,
             **http_tls(bound.listener),
         )

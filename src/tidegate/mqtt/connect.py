@@ -3,6 +3,7 @@
 import msgspec
 
 from tidegate.mqtt.connect_layout import (
+    BRIDGE,
     CLEAN,
     NAMES,
     PASSWORD,
@@ -74,7 +75,8 @@ def version_of(body: bytes) -> tuple[bytes, int]:
 
 
 def parse_connect(body: bytes, properties_max: int) -> Connect:
-    name, version = version_of(body)
+    name, level = version_of(body)
+    version = level & ~BRIDGE if level in (3 | BRIDGE, 4 | BRIDGE) else level
     if NAMES.get(version) != name:
         raise Violation(UNSUPPORTED_VERSION, "unknown protocol")
     place = 2 + len(name) + 1

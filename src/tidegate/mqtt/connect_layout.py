@@ -3,6 +3,7 @@
 from tidegate.mqtt.fields import encode_text
 
 NAMES = {3: b"MQIsdp", 4: b"MQTT", 5: b"MQTT"}
+BRIDGE = 0x80  # beside a level before 5: a broker that connects as a client, and says so
 RESERVED, CLEAN, WILL, WILL_RETAIN, PASSWORD, USER = 0x01, 0x02, 0x04, 0x20, 0x40, 0x80
 WILL_QOS, WILL_QOS_SHIFT = 0x18, 3
 

@@ -32,6 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     receive_max: int = 1_024
     topic_alias_max: int = 16
     session_expiry_s_max: int = NEVER_EXPIRES
+    filters_bytes_max: int = 65_536  # of one SUBSCRIBE or UNSUBSCRIBE: each filter has to be looked at
     waiting_bytes_max: int = 1024**2  # of messages that wait for a client's acknowledgements
 
 

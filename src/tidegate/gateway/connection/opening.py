@@ -2,7 +2,7 @@
 
 Bytes in, and out comes nothing yet, a device that may be routed, or a refusal with the answer it gets, in the words of
 its version. The packet itself is kept as it came: a broker that speaks the same version sees exactly what the device
-said.
+said; only MQTT 3.1 is carried as 3.1.1.
 """
 
 import hashlib
@@ -96,7 +96,15 @@ class Opening:
         packet, rest = bytes(data[:size]), bytes(data[size:])
         data.clear()
         said = _judge(packet[header:], self._properties_max)
-        return said if isinstance(said, Refusal) else Opened(_known(said), said, packet, rest)
+        return said if isinstance(said, Refusal) else Opened(_known(said), said, _carried(said, packet), rest)
+
+
+def _carried(said: Connect, packet: bytes) -> bytes:
+    """As brokers are told: not all know MQTT 3.1, and nothing that follows differs in 3.1.1."""
+    if said.version != 3:
+        return packet
+    user = b"" if said.user is None and said.password is not None else said.user
+    return encode(msgspec.structs.replace(said, version=4, user=user), 4)
 
 
 def _judge(body: bytes, properties_max: int) -> Connect | Refusal:
@@ -120,13 +128,13 @@ def connack_refusing(version: int, code: int) -> bytes:
 
 
 def _refuse(body: bytes, code: int, reason: str) -> Refusal:
-    """Versions that are still to come are taken to understand the words of the last one."""
+    """Versions that are still to come are answered as brokers do it: in the words of 3.1.1, so that they fall back."""
     try:
         name, level = version_of(body)
     except Violation:
         return Refusal(reason)
     is_mqtt = name in NAMES.values()
-    return Refusal(reason, connack_refusing(min(level, 5), code) if is_mqtt else b"")
+    return Refusal(reason, connack_refusing(level if level <= 5 else 4, code) if is_mqtt else b"")
 
 
 def _known(said: Connect) -> ConnectSummary:

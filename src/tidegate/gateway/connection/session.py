@@ -14,10 +14,10 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 
 import msgspec
 
-from tidegate.gateway.connection.advised import AdviceFilters
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.noting import Noting
+from tidegate.gateway.connection.own_filters import OwnFilters
 from tidegate.gateway.connection.passing import Passing
 from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACKET_BYTES_MAX
 from tidegate.gateway.shared.tally import ClassTally
@@ -26,7 +26,7 @@ from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import PINGREQ
 from tidegate.mqtt.frames import FrameScanner, frames_of
-from tidegate.mqtt.violations import MALFORMED, QUOTA_EXCEEDED, UNSPECIFIED, Violation
+from tidegate.mqtt.violations import MALFORMED, PACKET_TOO_LARGE, QUOTA_EXCEEDED, UNSPECIFIED, Violation
 
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
@@ -91,7 +91,7 @@ class Session:
         )
         self._broker_frames = FrameScanner(BROKER_PACKET_BYTES_MAX, version=version)
         self._apart = _APART_V5 if version == 5 else _APART
-        self._filters = AdviceFilters(version)
+        self._filters = OwnFilters(version)
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
@@ -187,8 +187,11 @@ class Session:
     def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
         """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
         if kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
+            if len(body) > self._limits.filters_bytes_max:
+                self._fail("SUBSCRIBE too large", PACKET_TOO_LARGE)
+                return b""
             try:
-                return self._without_advice_filter(self._parsed(first, body), packet)
+                return self._subscribing(self._parsed(first, body), packet, now_s)
             except Violation as violation:
                 self._fail("malformed SUBSCRIBE or UNSUBSCRIBE", violation.code)
                 return b""
@@ -208,14 +211,28 @@ class Session:
     def _parsed(self, first: int, body: bytes) -> packets.Packet:
         return packets.parse(first, body, self._version, properties_max=self._limits.properties_max)
 
-    def _without_advice_filter(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
+    def _subscribing(self, parsed: packets.Packet, packet: bytes, now_s: float) -> bytes:
+        """A filter costs what a publish does."""
+        if isinstance(parsed, packets.Subscribe):
+            filters = len(parsed.entries)
+        else:
+            assert isinstance(parsed, packets.Unsubscribe)
+            filters = len(parsed.filters)
+        if not self.passing.hold.credits.take(0, float(filters), now_s):
+            self._fail("quota exceeded", QUOTA_EXCEEDED)
+            return b""
+        return self._without_own_filters(parsed, packet)
+
+    def _without_own_filters(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
         subscribed = self._filters.subscribed
         found = self._filters.taken_out(packet)
         if found is None:
             return as_it_came
         if self._filters.problem:
             self._fail(self._filters.problem, QUOTA_EXCEEDED)
-        if self._filters.subscribed != subscribed or isinstance(packet, packets.Subscribe):
+        if self._filters.subscribed != subscribed or (
+            self._filters.subscribed and isinstance(packet, packets.Subscribe)
+        ):
             self._revision = 0
         forward, answer = found
         self.answer += answer
@@ -246,7 +263,7 @@ class Session:
         if acknowledged and self._noting is not None:
             self._noting.acknowledged(data)
         if kinds & _SUBACKS and self._filters.expects:
-            data = self._with_advice_codes(data)
+            data = self._with_own_codes(data)
         if kinds & _PONG and self._own_pings:
             data = self._without_own_pongs(data)
         if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
@@ -285,13 +302,16 @@ class Session:
         return self._capped(answer, data, end)
 
     def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
-        """With the keep-alive that a device of MQTT 5 is told, where it may be no longer than that."""
+        """With the keep-alive and the largest packet that a device of MQTT 5 is told, where they may be no more."""
+        values = dict(answer.properties.values)
         most_s = self._limits.keep_alive_s_max
         said_s = self._asked_keep_alive_s if self.keep_alive_s is None else self.keep_alive_s
-        if most_s >= 65_535 or 0 < said_s <= most_s:
+        if most_s < 65_535 and not 0 < said_s <= most_s:
+            self.keep_alive_s = values[properties.SERVER_KEEP_ALIVE] = most_s
+        largest = answer.properties.number(properties.PACKET_BYTES_MAX, properties.PACKET_BYTES_MAX_UNSAID)
+        values[properties.PACKET_BYTES_MAX] = min(largest, self._limits.packet_bytes_max)
+        if values == answer.properties.values:
             return data
-        self.keep_alive_s = most_s
-        values = {**answer.properties.values, properties.SERVER_KEEP_ALIVE: most_s}
         told = msgspec.structs.replace(answer.properties, values=values)
         return packets.encode(msgspec.structs.replace(answer, properties=told), 5) + data[end:]
 
@@ -322,7 +342,7 @@ class Session:
             return packet
         return advised if len(advised) <= self._news_bytes_max else packet
 
-    def _with_advice_codes(self, data: bytes) -> bytes:
+    def _with_own_codes(self, data: bytes) -> bytes:
         parts, start = [], 0
         for first, body, end in frames_of(data):
             packet = data[start:end]

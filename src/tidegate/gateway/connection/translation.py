@@ -146,6 +146,8 @@ class Translation:
     def _up(self, first: int, packet: bytes, body: bytes) -> bytes:
         if first == packets.PINGREQ:
             return packet
+        if first & 0xF0 in (packets.SUBSCRIBE, packets.UNSUBSCRIBE) and len(body) > self._limits.filters_bytes_max:
+            raise Violation(PACKET_TOO_LARGE, "SUBSCRIBE too large")
         parsed = parse(first, body, 5, properties_max=self._limits.properties_max)
         check_content(parsed, Sender.DEVICE)
         match parsed:

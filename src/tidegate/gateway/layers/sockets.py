@@ -45,12 +45,12 @@ def close(transport: asyncio.Transport | None) -> None:
         asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
 
 
-def notice_dead_peers(listening: socket.socket) -> None:
-    """A client with a long keep-alive, or none, may be gone for hours before anything else tells.
+def notice_dead_peers(one: socket.socket) -> None:
+    """A peer with a long keep-alive, or none, may be gone for hours before anything else tells.
 
     Connections have what their listening socket has.
     """
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", _IDLE_S), ("TCP_KEEPINTVL", _INTERVAL_S), ("TCP_KEEPCNT", _PROBES)):
         if hasattr(socket, option):
-            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            one.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -10,6 +10,7 @@ import socket
 
 import msgspec
 
+from tidegate.gateway.layers import sockets
 from tidegate.gateway.listening import BACKLOG, Bound, bind
 from tidegate.gateway.settings import GatewaySettings
 
@@ -41,6 +42,7 @@ def _another(bound: Bound) -> Bound:
     beside = socket.socket(bound.sock.family, socket.SOCK_STREAM)
     beside.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     beside.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sockets.notice_dead_peers(beside)
     beside.bind(bound.sock.getsockname())
     beside.listen(BACKLOG)
     return Bound(bound.listener, beside)

@@ -99,6 +99,28 @@ class Directory:
                 changed = {"process": 0, "credits": credits_left, "seen_at_s": now_s}
                 self._write(at, client, msgspec.structs.replace(before, **changed))
 
+    def claim(self, client: bytes, *, process: int, since_s: float) -> bool:
+        """Whether nobody has seen the client since then. Whoever meets it from now on has to ask this process first."""
+        entries, lock = self._set_of(client)
+        with lock:
+            at = self._place(entries, client)
+            before = None if at is None else self._read(at)
+            if before is None or at is None:
+                return True
+            if before.process != 0 or before.seen_at_s > since_s:
+                return False
+            self._write(at, client, msgspec.structs.replace(before, process=process))
+            return True
+
+    def release(self, client: bytes, *, process: int) -> None:
+        """What was claimed is anybody's again."""
+        entries, lock = self._set_of(client)
+        with lock:
+            at = self._place(entries, client)
+            before = None if at is None else self._read(at)
+            if before is not None and at is not None and before.process == process:
+                self._write(at, client, msgspec.structs.replace(before, process=0))
+
     def _set_of(self, client: bytes) -> tuple[range, ByteLock]:
         number = int.from_bytes(client[:8], "little") % self._sets
         size = self._ways * layout.ENTRY_BYTES

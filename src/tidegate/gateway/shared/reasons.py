@@ -25,6 +25,7 @@ REASONS = (
     "too many properties",
     "no broker available",
     "refused by the broker",
+    "no file or port left",
     "draining",
     # While connected.
     "malformed packet",
@@ -41,6 +42,7 @@ REASONS = (
     "packet too large",
     "malformed filter",
     "malformed SUBSCRIBE or UNSUBSCRIBE",
+    "SUBSCRIBE too large",
     "too many unanswered subscriptions",
     "forged advice",
     "answers are not read",

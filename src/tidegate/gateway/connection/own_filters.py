@@ -1,7 +1,8 @@
-"""The advice topic in a device's subscriptions: no broker ever sees its filter, and the device notices nothing of that.
+"""Filters in a device's subscriptions that no broker sees: of the advice topic, and of those that are not for clients.
 
-The filter is taken out of SUBSCRIBE and UNSUBSCRIBE, and its code put back into the broker's answer at its place. Where
-nothing else was asked for, the gateway answers itself.
+They are taken out of SUBSCRIBE and UNSUBSCRIBE, and their codes put back into the broker's answer at their places.
+Where nothing else was asked for, the gateway answers itself. Topics that begin with ``$`` are the broker's own: what it
+keeps of other clients' sessions and messages may be among them.
 """
 
 import msgspec
@@ -9,21 +10,24 @@ import msgspec
 from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets
-from tidegate.mqtt.violations import Violation
+from tidegate.mqtt.names import is_shared
+from tidegate.mqtt.violations import NOT_AUTHORIZED, Violation
 
 _FILTER = ADVICE_TOPIC.encode()
 _GRANTED = 0
+_REFUSED, _REFUSED_BEFORE_5 = NOT_AUTHORIZED, 0x80
 _PROPERTIES_MAX = 65_535  # of a broker: it is trusted with what it adds
 
 
-class AdviceFilters:
+class OwnFilters:
     """``subscribed`` says whether the device asks for advice now."""
 
     def __init__(self, version: int) -> None:
         self.subscribed = False
         self.problem = ""
         self._version = version
-        self._places: dict[int, tuple[int, ...]] = {}  # where the filter stood, by packet identifier
+        # Where the filters stood, and the code of each, by packet identifier.
+        self._places: dict[int, tuple[tuple[int, int], ...]] = {}
 
     @property
     def expects(self) -> bool:
@@ -32,14 +36,17 @@ class AdviceFilters:
     def taken_out(self, packet: packets.Packet) -> tuple[bytes, bytes] | None:
         """(what goes to the broker, what the device is answered); None where the packet passes as it came."""
         if isinstance(packet, packets.Subscribe):
-            places = tuple(place for place, (topic, _) in enumerate(packet.entries) if topic == _FILTER)
-            entries = tuple(entry for entry in packet.entries if entry[0] != _FILTER)
+            codes_here = [self._code(topic) for topic, _ in packet.entries]
+            places = tuple((place, code) for place, code in enumerate(codes_here) if code is not None)
+            entries = tuple(entry for entry, code in zip(packet.entries, codes_here, strict=True) if code is None)
+            asks = any(topic == _FILTER for topic, _ in packet.entries)
             has_rest = bool(entries)
             forward: packets.Packet = msgspec.structs.replace(packet, entries=entries)
-            own: packets.Packet = packets.Suback(packet_id=packet.packet_id, codes=bytes((_GRANTED,) * len(places)))
+            own: packets.Packet = packets.Suback(packet_id=packet.packet_id, codes=bytes(code for _, code in places))
         else:
             assert isinstance(packet, packets.Unsubscribe)
-            places = tuple(place for place, topic in enumerate(packet.filters) if topic == _FILTER)
+            places = tuple((place, _GRANTED) for place, topic in enumerate(packet.filters) if topic == _FILTER)
+            asks = False
             filters = tuple(topic for topic in packet.filters if topic != _FILTER)
             has_rest = bool(filters)
             forward = msgspec.structs.replace(packet, filters=filters)
@@ -47,10 +54,11 @@ class AdviceFilters:
             own = packets.Unsuback(packet_id=packet.packet_id, codes=codes)
         if not places:
             return None
-        self.subscribed = isinstance(packet, packets.Subscribe)
+        is_subscribe = isinstance(packet, packets.Subscribe)
+        self.subscribed = asks or (self.subscribed and is_subscribe)
         if not has_rest:
             return b"", packets.encode(own, self._version)
-        if self.subscribed or self._version == 5:
+        if is_subscribe or self._version == 5:
             self._expect(packet.packet_id, places)
         return packets.encode(forward, self._version), b""
 
@@ -63,12 +71,25 @@ class AdviceFilters:
         assert isinstance(answer, packets.Suback | packets.Unsuback)
         places = self._places.pop(answer.packet_id, ())
         codes = bytearray(answer.codes)
-        for place in places:
-            codes.insert(place, _GRANTED)
+        for place, code in places:
+            codes.insert(place, code)
         return packets.encode(msgspec.structs.replace(answer, codes=bytes(codes)), self._version) if places else packet
 
-    def _expect(self, packet_id: int, places: tuple[int, ...]) -> None:
+    def _code(self, topic_filter: bytes) -> int | None:
+        """What the device is answered; None where the broker is asked."""
+        if topic_filter == _FILTER:
+            return _GRANTED
+        if not topic_filter.startswith(b"$") or (is_shared(topic_filter) and not _shares_own(topic_filter)):
+            return None
+        return _REFUSED if self._version == 5 else _REFUSED_BEFORE_5
+
+    def _expect(self, packet_id: int, places: tuple[tuple[int, int], ...]) -> None:
         if len(self._places) >= UNANSWERED_MAX:
             self.problem = "too many unanswered subscriptions"
         else:
             self._places[packet_id] = places
+
+
+def _shares_own(topic_filter: bytes) -> bool:
+    """Whether a shared subscription is to topics of the broker's own."""
+    return topic_filter.split(b"/", 2)[-1].startswith(b"$")
