@@ -84,6 +84,23 @@ def test_what_waited_arrives_although_its_client_has_left(running: Running) -> N
         assert [payload for _, payload in hears.heard] == [b"%d" % number for number in range(1, 7)]
 
 
+def test_clients_that_left_with_publishes_that_wait_are_seen_and_count(running: Running) -> None:
+    settings = GatewaySettings(name="leaving", connections_max=3, hold_s_max=20.0)
+    with Running(running.here, settings) as leaving:
+        leaving.advise(5.0)
+        for name in ("one", "two"):
+            with leaving.raw(leaving.connect_packet(name, keep_alive_s=60)) as client:
+                received(client, 4)
+                client.sendall(publishes(f"telemetry/{name}".encode(), 8, qos=1))
+                until(lambda: leaving.state.held > 0)
+        until(lambda: leaving.state.connections == 0)
+        until(lambda: {one.client_id for one in leaving.state.most_held} == {"one", "two"})
+        with leaving.raw(leaving.connect_packet("three")) as third, leaving.raw() as fourth:
+            assert received(third, 4) == b"\x20\x02\x00\x00"
+            assert is_closed(fourth), "what two others left behind takes their places"
+    running.advise(INTERVAL_S)
+
+
 def test_who_has_to_wait_too_long_is_closed_and_counted(running: Running) -> None:
     before = running.state
     with running.raw(running.connect_packet("hasty", keep_alive_s=1)) as client:

@@ -18,6 +18,7 @@ from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.dialling import Dialled, dial_any
 from tidegate.gateway.layers import sockets
 from tidegate.gateway.waiting import TOO_LONG, Waiting
+from tidegate.model.observations import HeldClient
 from tidegate.mqtt import violations
 from tidegate.mqtt.client import DISCONNECT
 from tidegate.mqtt.packets import Disconnect, encode
@@ -191,6 +192,15 @@ class DeviceSide(asyncio.Protocol):
             if self.translation is not None and self.translation.dropped:
                 self._gate.counters.drop("larger than the client takes", self.translation.dropped)
             self._gate.forget(self, self.dialled)
+
+    @property
+    def is_finishing(self) -> bool:
+        """Whether the device is gone, and something it sent still waits."""
+        return self._holds and not self._left
+
+    def held(self, now_s: float) -> HeldClient | None:
+        """Whom an operator sees, where anything waits."""
+        return None if self.waiting is None else self.waiting.held(now_s)
 
     def says_the_same(self, connect: ConnectSummary) -> bool:
         """Whether somebody else has this one's credentials."""

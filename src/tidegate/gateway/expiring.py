@@ -2,8 +2,8 @@
 
 A session of 3.1.1 ends when its client connects once more, clean. So that is what the gateway does, in the client's
 name, unless the client came back meanwhile. A client that comes back while its session is being deleted waits for that:
-a broker that met both would end one of them. The gateway remembers in this process alone: what a process that ends had
-still to delete stays at the broker.
+a broker that met both would end one of them. The gateway remembers in this process alone, and no more than fits:
+what a process that ends, or has too many, had still to delete stays at the broker.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from typing import Protocol
 
 from tidegate.gateway.asking import ask
 from tidegate.model.routes import Broker
+
+BYTES_MAX = 16 * 1024**2  # of what has to be said to delete them; a CONNECT may have 64 KiB
 
 
 class Absences(Protocol):
@@ -26,7 +28,8 @@ class ExpiringSessions:
         self._clients_max = clients_max
         self._timeout_s = timeout_s
         self._absences = absences
-        self._timers: dict[bytes, asyncio.TimerHandle] = {}
+        self._timers: dict[bytes, tuple[asyncio.TimerHandle, int]] = {}  # with the bytes that wait for it
+        self._bytes = 0
         self._deleting: dict[bytes, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
@@ -38,14 +41,17 @@ class ExpiringSessions:
         if after_s <= 0:
             self._begin(client, broker, packet, left_at_s)
             return
-        if len(self._timers) >= self._clients_max:
+        while self._timers and (len(self._timers) >= self._clients_max or self._bytes + len(packet) > BYTES_MAX):
             self.keep(next(iter(self._timers)))
         loop = asyncio.get_running_loop()
-        self._timers[client] = loop.call_later(after_s, self._begin, client, broker, packet, left_at_s)
+        timer = loop.call_later(after_s, self._begin, client, broker, packet, left_at_s)
+        self._timers[client] = timer, len(packet)
+        self._bytes += len(packet)
 
     def keep(self, client: bytes) -> None:
         """The client is back."""
-        timer = self._timers.pop(client, None)
+        timer, kept_bytes = self._timers.pop(client, (None, 0))
+        self._bytes -= kept_bytes
         if timer is not None:
             timer.cancel()
 
@@ -62,7 +68,7 @@ class ExpiringSessions:
             task.cancel()
 
     def _begin(self, client: bytes, broker: Broker, packet: bytes, left_at_s: float) -> None:
-        self._timers.pop(client, None)
+        self.keep(client)
         if client not in self._deleting and self._absences.claim_absent(client, left_at_s):
             task = asyncio.get_running_loop().create_task(self._delete(client, broker, packet))
             self._deleting[client] = task

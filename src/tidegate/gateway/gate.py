@@ -89,6 +89,7 @@ class Gate:
         self._slot = slot
         self._peers = peers
         self._devices: set[DeviceSide] = set()
+        self._leaving: set[DeviceSide] = set()  # who has gone, and has publishes that still wait
         self._unknown: dict[DeviceSide, None] = {}  # who has not said CONNECT yet, the oldest first
         self._by_client: dict[bytes, DeviceSide] = {}
         self._knows_5: dict[str, tuple[bool, float]] = {}
@@ -96,7 +97,7 @@ class Gate:
     # -- connections come and go
 
     def admit(self, device: DeviceSide) -> bool:
-        if len(self._devices) >= self.settings.connections_max:
+        if len(self._devices) + len(self._leaving) >= self.settings.connections_max:
             self.counters.refuse("too many connections")
             return False
         self._devices.add(device)
@@ -140,9 +141,12 @@ class Gate:
         if device in self._devices:
             self._devices.discard(device)
             self.counters.connections -= 1
+            if device.is_finishing:
+                self._leaving.add(device)
 
     def forget(self, device: DeviceSide, dialled: Dialled) -> None:
         """Nothing is left of the device."""
+        self._leaving.discard(device)
         if device.waiting is None or device.connect is None:
             return  # no broker took it on
         self.counters.version(_version_name(device.connect, dialled), -1)
@@ -304,9 +308,9 @@ class Gate:
         self._feel()
         for device in tuple(self._devices):
             device.look(now_s)
-            one = device.waiting.held(now_s) if device.waiting is not None else None
-            if one is not None:
+            if (one := device.held(now_s)) is not None:
                 held.append(one)
+        held += [one for device in self._leaving if (one := device.held(now_s)) is not None]
         self._row.tell_held(held, Counter(one.reason for one in held))
 
     def _feel(self) -> None:
