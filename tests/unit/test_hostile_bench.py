@@ -80,15 +80,24 @@ def test_the_checks_find_a_dirty_close_and_others_that_wait() -> None:
     clean = AttackResult(name="good", attempts=4, clean=4, seconds_max=1.0, endings={})
     dirty = AttackResult(name="bad", attempts=4, clean=3, seconds_max=1.0, endings={})
     never = AttackResult(name="never", attempts=0, clean=0, seconds_max=0.0, endings={})
-    found = checks([Round(calm_s=calm, hostile_s=slow)], [clean, dirty, never], memory_growth_mib=30.0, others_lost=0)
+    one = Round(calm_s=calm, hostile_s=slow, calm_new_s=calm, hostile_new_s=calm)
+    found = checks([one], [clean, dirty, never], memory_growth_mib=30.0, others_lost=0)
     assert {check.name: check.holds for check in found} == {
         "others_p99_ratio": False,
+        "new_clients_p99_ratio": True,
         "others_lost": True,
         "memory_growth_mib": False,
         "clean_close[good]": True,
         "clean_close[bad]": False,
         "clean_close[never]": False,
     }
+
+
+def test_newcomers_that_wait_are_found() -> None:
+    calm, slow = (0.001,) * 100, (0.001,) * 90 + (0.010,) * 10
+    one = Round(calm_s=calm, hostile_s=calm, calm_new_s=calm, hostile_new_s=slow)
+    found = checks([one], [], memory_growth_mib=0.0, others_lost=0)
+    assert [check.name for check in found if not check.holds] == ["new_clients_p99_ratio"]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
 def attacks(user: str, password: str) -> tuple[Attack, ...]:
     return (
         *_before_connect(user, password),
+        *_hung_up_on(user, password),
         *_after_connect(user, password),
         *_keep_alive(user, password),
         *_other_listeners(),
@@ -106,6 +107,24 @@ def _before_connect(user: str, password: str) -> Iterator[Attack]:
     yield Attack(name="connects and says nothing", sends=SILENCE, within_s=late_s, times=20)
 
 
+def _hung_up_on(user: str, password: str) -> Iterator[Attack]:
+    """What the embedded broker closes the connection for: that client shall hear it at once, and wait for nobody."""
+    spaced = text(b"a b") + text(b"gone")
+    yield Attack(name="will on a topic with a space (3.1.1)", sends=connect(4, user, password, flags=0xC6, will=spaced))
+    yield Attack(
+        name="will on a topic with a space (5)",
+        version=5,
+        sends=connect(5, user, password, flags=0xC6, will=b"\x00" + spaced),
+        words=("CONNACK 0x80",),
+    )
+
+
+def _giants(version: int) -> Iterator[tuple[str, bytes]]:
+    """Within the largest packet, and so many filters that looking at each takes most of a second."""
+    yield "SUBSCRIBE of 200,000 filters", subscribe(version, (text(b"a") + b"\0") * 200_000)
+    yield "UNSUBSCRIBE of 200,000 filters", subscribe(version, text(b"a") * 200_000, first=0xA2)
+
+
 def _after_connect(user: str, password: str) -> Iterator[Attack]:
     """Each in both versions; the code is that of MQTT 5."""
     malformed, error, topic, large, alias = 0x81, 0x82, 0x90, 0x95, 0x94
@@ -141,6 +160,15 @@ def _after_connect(user: str, password: str) -> Iterator[Attack]:
                 opening=connect(version, user, password),
                 sends=sends,
                 words=_words(version, codes),
+            )
+        for name, sends in _giants(version):
+            yield Attack(
+                name=f"{name} ({'5' if version == 5 else '3.1.1'})",
+                version=version,
+                opening=connect(version, user, password),
+                sends=sends,
+                words=_words(version, (large,)),
+                times=10,
             )
         yield Attack(
             name=f"truncated PUBLISH, then no more ({'5' if version == 5 else '3.1.1'})",

@@ -1,22 +1,26 @@
-"""Clients that behave: each publishes at QoS 1 and times its acknowledgement."""
+"""Clients that behave: each publishes at QoS 1 and times its acknowledgement; others come, and time their CONNACK."""
 
 import asyncio
 import contextlib
+import itertools
 import time
 
-from tidegate.mqtt.client import encode_connect, encode_publish
+from tidegate.mqtt.client import DISCONNECT, encode_connect, encode_publish
 
 CLIENTS = 30
+NEWCOMERS = 2
 EVERY_S = 0.1
 _PUBACK_BYTES = 4
 _CONNACK_BYTES = 4
 
 
 class Bystanders:
-    """Use as an asynchronous context manager. ``delays_s`` grows by one per acknowledged publish."""
+    """Use as an asynchronous context manager. ``delays_s`` grows by one per acknowledged publish, ``connects_s`` by one
+    per client that was taken on."""
 
     def __init__(self, address: tuple[str, int], user: str, password: str) -> None:
         self.delays_s: list[float] = []
+        self.connects_s: list[float] = []
         self.lost = 0
         self._address, self._user, self._password = address, user, password
         self._tasks: list[asyncio.Task[None]] = []
@@ -25,6 +29,7 @@ class Bystanders:
         for number in range(CLIENTS):
             self._tasks.append(asyncio.create_task(self._live(number)))
             await asyncio.sleep(EVERY_S / CLIENTS)
+        self._tasks += [asyncio.create_task(self._come_and_go(number)) for number in range(NEWCOMERS)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -39,6 +44,23 @@ class Bystanders:
                 await self._publish(number)
             self.lost += 1
             await asyncio.sleep(EVERY_S)
+
+    async def _come_and_go(self, number: int) -> None:
+        """One that is not taken on is lost."""
+        for turn in itertools.count():
+            packet = encode_connect(f"newcomer-{number}-{turn % 1_000}", user=self._user, password=self._password)
+            started_s = time.perf_counter()
+            try:
+                reader, writer = await asyncio.open_connection(*self._address)
+                writer.write(packet)
+                answer = await reader.readexactly(_CONNACK_BYTES)
+                self.connects_s.append(time.perf_counter() - started_s)
+                self.lost += answer[3] != 0
+                writer.write(DISCONNECT)
+                writer.close()
+            except (OSError, asyncio.IncompleteReadError):
+                self.lost += 1
+            await asyncio.sleep(EVERY_S / 2)
 
     async def _publish(self, number: int) -> None:
         reader, writer = await asyncio.open_connection(*self._address)

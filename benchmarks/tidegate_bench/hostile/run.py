@@ -97,16 +97,20 @@ class _Fight:
     async def _round(self, number: int, names: Sequence[str], others: Bystanders) -> None:
         self._progress.step(f"Round {number + 1} of {ROUNDS}: calm.")
         attacker = await self._recruit()
-        start = len(others.delays_s)
+        start, start_new = len(others.delays_s), len(others.connects_s)
         await asyncio.sleep(CALM_S)
-        middle = len(others.delays_s)
+        middle, middle_new = len(others.delays_s), len(others.connects_s)
         self._progress.step(f"Round {number + 1} of {ROUNDS}: {', '.join(names)}.")
         order = msgspec.structs.replace(self._order, names=tuple(names))
         output, _ = await attacker.communicate(msgspec.json.encode(order))
         self._results += msgspec.json.decode(output, type=list[AttackResult])
-        end = len(others.delays_s)
         self._rounds.append(
-            Round(calm_s=tuple(others.delays_s[start:middle]), hostile_s=tuple(others.delays_s[middle:end]))
+            Round(
+                calm_s=tuple(others.delays_s[start:middle]),
+                hostile_s=tuple(others.delays_s[middle:]),
+                calm_new_s=tuple(others.connects_s[start_new:middle_new]),
+                hostile_new_s=tuple(others.connects_s[middle_new:]),
+            )
         )
 
     @staticmethod
