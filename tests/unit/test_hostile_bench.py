@@ -3,6 +3,7 @@
 import pytest
 
 from tidegate.mqtt.frames import frame_size
+from tidegate_bench.hostile import sink
 from tidegate_bench.hostile.attacking import AttackResult
 from tidegate_bench.hostile.attacks import Attack, attacks
 from tidegate_bench.hostile.checks import Round, checks
@@ -105,3 +106,16 @@ def test_newcomers_that_wait_are_found() -> None:
 )
 def test_newcomers_follow_the_weights(before: list[int], during: list[int], off: float) -> None:
     assert share_off(before, during) == pytest.approx(off)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (connect(4, "user", "password"), b"\x20\x02\x00\x00"),
+        (connect(5, "user", "password"), b"\x20\x03\x00\x00\x00"),
+        (b"GET /mqtt HTTP/1.1\r\n", b"HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+        (b"\x00garbage", b""),
+    ],
+)
+def test_a_sink_lets_attackers_go_on(data: bytes, said: bytes) -> None:
+    assert sink.answer(data) == said

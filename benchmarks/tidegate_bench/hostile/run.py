@@ -1,11 +1,11 @@
-"""The run: calm and hostile by turns, on one gateway with two processes."""
+"""The run: calm and hostile by turns, on one gateway with two processes. In calm the same attacks go to a sink."""
 
 import asyncio
 import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from tidegate_bench.rig.servers import ServerProcess, Starter, starter
 
 ROUNDS = 6
 WARM_UP_S = 3.0
-CALM_S = 4.0
 SETTLE_S = 2.0
 WATCH_S = 0.25
 MIB = 1024**2
@@ -67,19 +66,34 @@ def _listeners(directory: Path, servers: Starter) -> tuple[dict[str, tuple[str, 
     return {name: (HOST, port) for name, port in ports.items()}, settings
 
 
+@contextlib.asynccontextmanager
+async def _sink() -> AsyncIterator[tuple[str, int]]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tidegate_bench.hostile.sink"), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        yield HOST, int(await process.stdout.readline())
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 class _Fight:
     """Rounds of calm and of attacks, each attack in one of them, while others publish all along."""
 
     def __init__(self, order: AttackOrder, attacked: ServerProcess, progress: Progress) -> None:
         self._order, self._attacked, self._progress = order, attacked, progress
         self._peak_mib = 0.0
+        self._sink = (HOST, 0)
         self._rounds: list[Round] = []
         self._results: list[AttackResult] = []
 
     async def fight(self) -> tuple[list[dict[str, Any]], list[Any]]:
         order = self._order
         names = [attack.name for attack in attacks(order.user, order.password)]
-        async with Bystanders(order.listeners["mqtt"], order.user, order.password) as others:
+        async with _sink() as sink, Bystanders(order.listeners["mqtt"], order.user, order.password) as others:
+            self._sink = sink
             await asyncio.sleep(WARM_UP_S)
             before_mib = self._memory_mib()
             watching = asyncio.create_task(self._watch())
@@ -95,14 +109,15 @@ class _Fight:
         return rows, found
 
     async def _round(self, number: int, names: Sequence[str], others: Bystanders) -> None:
-        self._progress.step(f"Round {number + 1} of {ROUNDS}: calm.")
-        attacker = await self._recruit()
+        order = msgspec.structs.replace(self._order, names=tuple(names))
+        harmless = msgspec.structs.replace(order, listeners=dict.fromkeys(order.listeners, self._sink))
+        attackers = [await self._recruit(), await self._recruit()]
+        self._progress.step(f"Round {number + 1} of {ROUNDS}: the attackers meet a sink.")
         start, start_new = len(others.delays_s), len(others.connects_s)
-        await asyncio.sleep(CALM_S)
+        await attackers[0].communicate(msgspec.json.encode(harmless))
         middle, middle_new = len(others.delays_s), len(others.connects_s)
         self._progress.step(f"Round {number + 1} of {ROUNDS}: {', '.join(names)}.")
-        order = msgspec.structs.replace(self._order, names=tuple(names))
-        output, _ = await attacker.communicate(msgspec.json.encode(order))
+        output, _ = await attackers[1].communicate(msgspec.json.encode(order))
         self._results += msgspec.json.decode(output, type=list[AttackResult])
         self._rounds.append(
             Round(
