@@ -160,6 +160,18 @@ def test_nodes_that_do_not_come_are_not_asked_for_any_more() -> None:
     assert decided[1][0] == pytest.approx(NODES_S, abs=2)
 
 
+def test_advice_that_is_followed_is_never_contradicted_however_it_changed_since() -> None:
+    """It asked for much less first, of devices that were under-measured, and for a little less by now."""
+    chain = Chain()
+    chain.seen |= {"device_rate_per_s": 1.0, "arrival_per_s": 10.0}
+    chain.round(**HELD)
+    for _ in range(60):
+        chain.seen |= {"device_rate_per_s": 0.96, "arrival_per_s": 9.6}
+        chain.round(send_rate__all=Pace(interval_s=1.04))
+    assert chain.state.cooling == {}
+    assert [one.shown for one in chain.reports] == [True]
+
+
 def test_what_comes_back_is_never_no_node_at_all() -> None:
     chain = Chain()
     chain.seen["nodes_working"] = 0.0
@@ -174,12 +186,12 @@ def test_what_fluctuates_is_not_taken_for_an_effect(amplitude: float) -> None:
     for seed in range(times):
         chain, chance, level = Chain(), random.Random(seed), 1.0
         chain.round(send_rate__all=Pace(interval_s=1 / 1.3))
-        for _ in range(30):
+        for _ in range(120):
             level += 0.4 * (1 - level) + 0.85 * chance.uniform(-amplitude, amplitude)
             chain.seen["device_rate_per_s"] = 2.0 * level
             chain.round(send_rate__all=Pace(interval_s=1 / 1.3))
         taken_for_shown += chain.reports[0].shown
-    assert taken_for_shown <= times / 4
+    assert taken_for_shown <= times / 3
 
 
 def test_a_slice_does_not_go_back_to_a_node_that_is_gone_and_others_go_where_they_shall() -> None:

@@ -52,3 +52,20 @@ def test_shadows_do_not_pile_up() -> None:
     assert standing.behind is not None
     assert standing.behind.behind is None
     assert standing.kept_to(400.0) == {}, "it has lapsed by then"
+
+
+def test_what_was_told_before_a_shadow_is_renewed_in_time_when_it_is_wanted_again() -> None:
+    standing, _ = said(Standing(), HELD, 0.0)
+    standing, _ = said(standing, {EVERYBODY: Pace(interval_s=3.0)}, 50.0, acts=False)
+    told_s = []
+    for second in range(60, 400):
+        standing, what = said(standing, HELD, float(second))
+        told_s += [second] if what is not None else []
+    assert told_s[0] == 100, "a third of its lifetime after it was told"
+
+
+def test_a_withdrawal_ends_though_the_clock_was_set_back() -> None:
+    standing, _ = said(Standing(), HELD, 100_000.0)
+    standing, _ = said(standing, FREE, 100_010.0)
+    told = [said(standing, FREE, float(second))[1] for second in range(400)]
+    assert told[0] == "again"

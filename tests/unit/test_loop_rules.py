@@ -120,7 +120,7 @@ def test_a_rule_changes_a_parameter_and_the_policy_keeps_what_it_knows() -> None
 def test_a_plan_whose_second_step_fails_is_taken_back() -> None:
     chain = Chain(rules({"send_every_s": {"*": 5}}, {"nodes": 3}, {"policy": "none"}))
     chain.failing["scale"] = "no node can be started"
-    for _ in range(14):
+    for _ in range(24):
         chain.round(200, 200)
     advised = [action.advice.interval_s for action in chain.done if isinstance(action, Advise)]
     assert advised == [5.0, 0.0]

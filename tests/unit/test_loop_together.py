@@ -276,3 +276,83 @@ def test_time_in_which_all_is_frozen_is_not_the_plans() -> None:
     assert [run.state for run in chain.loop.state.runs] == ["doing"]
     chain.rounds(120, devices=900)
     assert chain.loop.state.runs == ()
+
+
+def test_an_outage_of_seconds_does_not_stop_a_rule_for_good() -> None:
+    chain = Chain({"events": MANY, "rules": [rule("slow", "many", {"send_every_s": {"*": 30}})]})
+    for _ in range(2):
+        chain.rounds(10, devices=900)
+        chain.failing = "the bus is away"
+        chain.rounds(6, devices=100)
+        chain.failing = None
+        chain.rounds(6, devices=100)
+        assert chain.loop.state.runs == ()
+    assert chain.intervals.count(30.0) >= 2, "the second event holds them again"
+
+
+def test_advice_that_has_lapsed_fades_also_beside_a_rule() -> None:
+    late = {"old": {"when": "head_age_s > 0.05 and devices < 1500"}}
+    doors = rule("doors", "late", {"send_every_s": {"door": 5}})
+    chain = Chain({"events": {"late": late["old"]}, "rules": [doors]})
+    chain.rounds(8, devices=2_000)
+    chain.rounds(6, **{**FLOODED, "devices": 2_000})  # type: ignore[arg-type]
+    held_s = chain.intervals[-1]
+    lifetime_s = chain.loop.state.planner.in_force["send-rate"].lifetime_s
+    chain.committed = chain.arrived
+    chain.rounds(int(2 * lifetime_s) + 4, **CALM, mode=Mode(frozen=True))  # type: ignore[arg-type]
+    chain.rounds(4, **CALM)  # type: ignore[arg-type]
+    begun = [action.advice for action in chain.done if isinstance(action, Advise)][-1]
+    assert begun.interval_of("door") == 5.0
+    assert 0 < begun.interval_s < held_s, "nobody is let go at once"
+    chain.rounds(200, **CALM)  # type: ignore[arg-type]
+    assert chain.intervals[-1] == 0.0, "and nobody is held for ever"
+
+
+def test_time_without_a_leader_is_not_the_plans_either() -> None:
+    waiting = rule("slow", "many", {"send_every_s": {"*": 30}, "until": "devices > 5000", "within_s": 60})
+    chain = Chain({"events": MANY, "rules": [waiting]})
+    chain.rounds(10, devices=900)
+    chain.at_s += 100.0
+    chain.taken_over()
+    chain.rounds(20, devices=900)
+    assert [run.state for run in chain.loop.state.runs] == ["doing"]
+
+
+def test_what_stays_is_gone_back_to_also_by_a_plan_that_began_before_it() -> None:
+    events = {**MANY, "old": {"when": "head_age_s > 2"}}
+    stays = {**rule("stays", "many", {"nodes": 3}), "stays": True}
+    chain = Chain({"events": events, "rules": [stays, rule("more", "old", {"nodes": 4})]})
+    chain.rounds(8, age_s=3.0)
+    chain.nodes = 4
+    chain.rounds(4, age_s=3.0)
+    chain.rounds(2, age_s=3.0, devices=900)
+    chain.nodes = 3
+    chain.rounds(3, age_s=3.0, devices=900)
+    chain.nodes = 4
+    chain.rounds(3, age_s=3.0, devices=900)
+    chain.rounds(6, devices=900)
+    assert [action.nodes_wanted for action in chain.done if isinstance(action, ScaleNodes)][-1] == 3
+
+
+def test_what_failed_to_stay_is_not_gone_back_to() -> None:
+    events = {**MANY, "old": {"when": "head_age_s > 2"}}
+    stays = {**rule("stays", "many", {"nodes": 3, "until": "devices > 5000", "within_s": 5}), "stays": True}
+    chain = Chain({"events": events, "rules": [rule("more", "old", {"nodes": 4}), stays]})
+    chain.rounds(8)
+    chain.rounds(2, devices=900)
+    chain.nodes = 3
+    chain.rounds(2, devices=900, age_s=3.0)
+    chain.nodes = 4
+    chain.rounds(20, devices=900, age_s=3.0)
+    chain.rounds(10, devices=900)
+    assert [action.nodes_wanted for action in chain.done if isinstance(action, ScaleNodes)][-1] == 1
+
+
+def test_an_earlier_rule_for_everybody_comes_before_a_later_one_for_a_class() -> None:
+    first = rule("first", "many", {"send_every_s": {"*": 2}})
+    second = rule("second", "many", {"send_every_s": {"meter": 20}})
+    for several, meter_s in (([first, second], 2.0), ([second, first], 20.0)):
+        chain = Chain({"events": MANY, "rules": several}, policy="none")
+        chain.rounds(12, devices=900)
+        advice = [action.advice for action in chain.done if isinstance(action, Advise)][-1]
+        assert advice.interval_of("meter") == meter_s

@@ -12,14 +12,14 @@ import msgspec
 
 from tidegate.loop.families import FAMILIES, Slices
 from tidegate.loop.in_force import Values
-from tidegate.loop.knowledge import Knowledge
+from tidegate.loop.knowledge import Knowledge, Standing
 from tidegate.model.effects import Effect
 from tidegate.model.intents import Intent, Owner, Reason
 from tidegate.model.notices import EffectReport
 
 COOLING_S = 120.0
 RISING_S = 6.0  # two windows: so long what floods in is under-measured
-LASTING_S = 5.0  # what only fluctuates is back sooner
+LASTING_S, HIDDEN_S = 5.0, 1.0  # what only fluctuates is back sooner
 GIVEN_UP = 10  # times the time in which an effect was to show, and nobody could measure it: it is looked for no more
 
 
@@ -34,21 +34,31 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     since_s: float
     highest: float | None = None
     shows_s: float | None = None  # since when what was expected shows
+    hides_s: float | None = None  # since when it does not
 
-    def seen(self, value: float, at_s: float, now_s: float) -> "Check":
+    def seen(self, value: float, at_s: float, now_s: float, *, followed: bool) -> "Check":
         """A flood that is still rising was under-measured when it was decided on: it has to fall from where it was at
-        its highest, by the share that was expected. ``now_s``: the clock may have been set back."""
+        its highest, by the share that was expected. ``followed``: what is asked by now shows, which may be less than
+        was asked first. ``now_s``: the clock may have been set back."""
         check, below = self, self.expects.below
         if below is not None and self.highest is not None and value > self.highest and at_s - self.since_s <= RISING_S:
             expects = msgspec.structs.replace(self.expects, below=below * value / self.highest)
             check = msgspec.structs.replace(self, expects=expects, highest=value)
-        shows_s = (self.shows_s if self.shows_s is not None else at_s) if check.expects.holds(value) else None
-        return msgspec.structs.replace(check, shows_s=shows_s, since_s=min(self.since_s, now_s))
+        shows = followed or check.expects.holds(value)
+        since_s = self.shows_s if shows else self.hides_s
+        since_s = at_s if since_s is None else min(since_s, at_s)
+        found = {"shows_s": since_s, "hides_s": None} if shows else {"shows_s": None, "hides_s": since_s}
+        return msgspec.structs.replace(check, since_s=min(self.since_s, now_s), **found)
 
     def has_shown(self, at_s: float) -> bool:
         """What fluctuates falls by chance, and not for long."""
         lasting_s = 0.0 if self.highest is None else LASTING_S
         return self.shows_s is not None and at_s - self.shows_s >= lasting_s
+
+    def has_not(self, at_s: float) -> bool:
+        """That in which it was to show is over, and it has not been there for a while."""
+        late, hidden_s = at_s - self.since_s >= self.expects.within_s, 0.0 if self.highest is None else HIDDEN_S
+        return late and self.hides_s is not None and at_s - self.hides_s >= hidden_s
 
 
 class Cooling(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,12 +90,15 @@ def step(checks: Mapping[str, Check], cooling: Mapping[str, Cooling], knowledge:
     for name, check in checks.items() if knowledge.complete else ():
         value = knowledge.properties.get(check.expects.source, {}).get(check.expects.quantity)
         if value is not None:
-            open_[name] = check = check.seen(value, knowledge.measured_at_s, knowledge.at_s)  # noqa: PLW2901
+            asked = knowledge.in_force.get(name, Standing()).values
+            followed = FAMILIES[name].is_followed(asked, knowledge)
+            check = check.seen(value, knowledge.measured_at_s, knowledge.at_s, followed=followed)  # noqa: PLW2901
+            open_[name] = check
         passed_s = knowledge.measured_at_s - check.since_s
         if value is not None and check.has_shown(knowledge.measured_at_s):
             del open_[name]
             reports.append(_report(check, knowledge, value, cooling_s=0.0))
-        elif value is not None and passed_s >= check.expects.within_s and check.shows_s is None:
+        elif value is not None and check.has_not(knowledge.measured_at_s):
             del open_[name]
             cools[name] = Cooling(
                 instead=check.before,

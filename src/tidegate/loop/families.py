@@ -18,6 +18,7 @@ LIFETIME_INTERVALS = 3.0
 # that has: half of the devices may be deaf, and others may want more than before.
 FELT_SHARE = 0.3
 SHOWN_SHARE = 0.2
+FOLLOWED_SHARE = 1.1  # of what is asked: what comes from devices that follow is no more
 HEARD_INTERVALS, HEARD_S = 3.0, 15.0
 NODES_S = 180.0  # a node starts a JVM, and may have to catch up with a table first
 SLICES_S = 60.0
@@ -45,7 +46,7 @@ class SendRates:
         lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * longest_s)
         if self.is_withdrawal(wanted):
             # Somebody may have heard the longest advice of all just before it was shortened, and will not ask sooner.
-            lifetime_s = max(lifetime_s, before.lifetime_s, before.until_s - now_s)
+            lifetime_s = max(lifetime_s, before.until_s - now_s)
         return min(lifetime_s, INTERVAL_S_MAX)
 
     def is_withdrawal(self, values: Values) -> bool:
@@ -65,6 +66,14 @@ class SendRates:
         hearing_s = HEARD_INTERVALS * max(1.0 / now, interval_of(paces(self.actual(knowledge)), EVERYBODY))
         below = now - SHOWN_SHARE * fall
         return Effect(source=CHAIN, quantity="device_rate_per_s", below=below, within_s=hearing_s + HEARD_S)
+
+    def is_followed(self, values: Values, knowledge: Knowledge) -> bool:
+        """Whether devices send about as much as they are asked to, or less."""
+        chain = knowledge.chain
+        if not chain.get("devices") or "arrival_per_s" not in chain:
+            return False
+        followed = _followed(paces(values), knowledge)
+        return followed is not None and chain["arrival_per_s"] <= FOLLOWED_SHARE * followed
 
     def is_stronger(self, wanted: Values, instead: Values, expected: Effect) -> bool:  # noqa: ARG002
         said, less = paces(wanted), paces(instead)
@@ -101,6 +110,9 @@ class _Lasting:
 
     def effect(self, wanted: Values, knowledge: Knowledge) -> Effect | None:  # noqa: ARG002
         return None
+
+    def is_followed(self, values: Values, knowledge: Knowledge) -> bool:  # noqa: ARG002
+        return False
 
     def is_stronger(self, wanted: Values, instead: Values, expected: Effect) -> bool:  # noqa: ARG002
         return False

@@ -46,6 +46,10 @@ class Family(Protocol):
         """What this will have changed, if it works; None where nothing can be told of that."""
         ...
 
+    def is_followed(self, values: Values, knowledge: Knowledge) -> bool:
+        """Whether what is asked now shows in what is measured, whatever was expected of it."""
+        ...
+
     def is_stronger(self, wanted: Values, instead: Values, expected: Effect) -> bool:
         """Whether it goes further than what was so before, in the way that was to have this effect."""
         ...
@@ -66,6 +70,8 @@ def step(
     """What is in force after somebody wanted this, and what has to be said of it. ``to_others``: it is meant for
     others than before, who have to be told whatever it is."""
     now_s, actual = knowledge.at_s, family.actual(knowledge)
+    if acts and not before.acted and before.behind is not None:
+        before = before.behind  # what was told before the shadow goes on
     if before.is_over(now_s):
         before = Standing(acted=before.acted, share=before.share, until_s=before.until_s)
     known = before.values if before.acted == acts else actual
@@ -117,7 +123,7 @@ def _bare(told: Standing) -> Standing | None:
 def _renewal_due(standing: Standing, now_s: float, *, withdrawn: bool) -> bool:
     if standing.failed:
         return True
-    if withdrawn and now_s >= standing.decided_at_s + standing.lifetime_s:
+    if withdrawn and now_s >= min(standing.decided_at_s, now_s) + standing.lifetime_s:
         return False
     if now_s < standing.told_at_s:  # the clock went back: nobody knows how long ago that was
         return True

@@ -30,6 +30,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     until_s: float = NEVER_S  # when the last lease ends of all that were ever told
     share: float = 1.0  # of those that it could be said to
     half_life_s: float = 0.0  # in which it shrinks to half when that is over; 0: at once
+    fading: dict[str, float] = {}  # who is on his way out beside others that are held: when that is halved next
     behind: "Standing | None" = None  # what somebody was told before this, where this is only a shadow
 
     @property

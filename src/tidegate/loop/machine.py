@@ -116,6 +116,8 @@ class ControlLoop:
 
     def decide(self, knowledge: Knowledge, mode: Mode) -> Planned:
         """Analyse and plan. The same state, knowledge and mode give the same plans: nothing else is looked at."""
+        under_way = runs.shifted(self.state.runs, knowledge.idle_s(self.state.at_s))
+        self.state = msgspec.structs.replace(self.state, runs=under_way)
         if knowledge.complete:
             knowledge = self._analyse(knowledge)
         return self._plan(knowledge, mode)
@@ -143,7 +145,7 @@ class ControlLoop:
                 in_force[family] = in_force.get(family, Standing()).untold(lapses=FAMILIES[family].lapses)
                 if family in checks and checks[family].plan == proposal.plan:
                     del checks[family]  # what was not done has no effect
-            under_way = [runs.heard(run, family, trouble) for run in under_way]
+            under_way = [runs.heard(run, family, trouble, self.state.at_s) for run in under_way]
         pending = tuple(proposal for proposal in self.state.pending if proposal.plan not in results)
         planner = msgspec.structs.replace(self.state.planner, in_force=in_force, checks=checks)
         before = self.state
@@ -181,7 +183,6 @@ class ControlLoop:
             self.state.runs,
             steps,
             knowledge,
-            idle_s=knowledge.idle_s(self.state.at_s),
             knows_rules=self.knows_rules,
             applied_anew=applied_anew,
         )

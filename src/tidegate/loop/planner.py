@@ -24,6 +24,8 @@ from tidegate.model.effects import Effect
 from tidegate.model.intents import EVERYBODY, Intent, Pace, Priority, Reason
 from tidegate.model.notices import EffectReport
 
+FADED_S, FADED_BAND = 0.1, 1.05  # an interval, or a dead band, that is none any more
+
 
 class PlannerState(msgspec.Struct, frozen=True, kw_only=True):
     """What is in force by family, the dead bands that were worked out, which effects are waited for, what cools down,
@@ -133,25 +135,23 @@ class Planner:
         wanted: Values = {member: intent.wanted for member, intent in wish.intents.items()}
         lifetime_s = max((intent.lifetime_s for intent in wish.intents.values()), default=before.lifetime_s)
         share = mode.cohort_share if mode.of(name) == "cohort" and name == SendRates.name else 1.0
+        fading: dict[str, float] = {}
         if name == SendRates.name:
-            unproven = self._unproven(wish, before, paces(wanted), knowledge)
-            if unproven:
-                refused = wish._replace(intents={name: wish.intents[name] for name in unproven})
-                made.withheld.extend(refused.not_done({}, "promise", "no node is at its limit"))
-                rest = {name: value for name, value in paces(wanted).items() if name not in unproven}
-                if before.kept_to(knowledge.at_s) and not any(pace.holds for pace in rest.values()):
-                    return  # it has lapsed, and is shrinking by itself
-                wanted = {EVERYBODY: Pace(interval_s=0.0), **rest}
+            proven = self._proven(wish, before, paces(wanted), made, knowledge)
+            if proven is None:
+                return  # it has lapsed, and is shrinking by itself
+            wanted, fading = proven
             made.withheld.extend(self._broken(wish, paces(wanted)))
             said, made.bands = self._promises.kept(paces(wanted), made.bands, knowledge)
             lifetime_s = max(lifetime_s, LIFETIME_INTERVALS * self._promises.longest_s(said))
             wanted = dict(said)
         acts = mode.of(name) != "shadow"
         standing, told = in_force.step(
-            family, before, wanted, knowledge, lifetime_s, acts=acts, to_others=share != before.share
+            family, before, wanted, knowledge, lifetime_s, acts=acts, to_others=share != before.told.share
         )
         if family.lapses:
-            standing = msgspec.structs.replace(standing, share=share, half_life_s=self._promises.half_life_s)
+            half_life_s = self._promises.half_life_s
+            standing = msgspec.structs.replace(standing, share=share, half_life_s=half_life_s, fading=fading)
         if told is None:
             made.standing[name] = standing
             return
@@ -161,11 +161,40 @@ class Planner:
             return
         _commit(proposal, standing, wish, made, knowledge)
 
+    def _proven(
+        self, wish: Wish, before: Standing, wanted: dict[str, Pace], made: _Round, knowledge: Knowledge
+    ) -> tuple[Values, dict[str, float]] | None:
+        """What may be said of it, and who is on his way out in it; None where nothing has to be said. Whoever is held
+        because of what has lapsed is not let go at once where something has to be said of others."""
+        unproven = self._unproven(wish, before, wanted, knowledge)
+        if not unproven:
+            return dict(wanted), {}
+        refused = wish._replace(intents={name: wish.intents[name] for name in unproven})
+        made.withheld.extend(refused.not_done({}, "promise", "no node is at its limit"))
+        rest = {name: value for name, value in wanted.items() if name not in unproven}
+        kept = paces(before.told.kept_to(knowledge.at_s))
+        if not any(pace.holds for pace in rest.values()):
+            return None if kept and not before.fading else ({EVERYBODY: Pace(interval_s=0.0)}, {})
+        faded, due = self._faded({name: kept[name] for name in unproven if name in kept}, before, knowledge.at_s)
+        return {EVERYBODY: Pace(interval_s=0.0), **faded, **rest}, due
+
+    def _faded(self, kept: dict[str, Pace], before: Standing, now_s: float) -> tuple[dict[str, Pace], dict[str, float]]:
+        """Half of it every half-life, until next to nothing is left."""
+        half_life_s = self._promises.half_life_s
+        left, due = {}, {}
+        for name, pace in kept.items():
+            at_s = before.fading.get(name, now_s + half_life_s)
+            shrunk = pace.shrunk(0.5) if now_s >= at_s else pace
+            if half_life_s and ((shrunk.interval_s or 0.0) > FADED_S or shrunk.dead_band > FADED_BAND):
+                left[name], due[name] = shrunk, now_s + half_life_s if now_s >= at_s else at_s
+        return left, due
+
     def _unproven(self, wish: Wish, before: Standing, wanted: dict[str, Pace], knowledge: Knowledge) -> tuple[str, ...]:
         """The classes that would begin to be held though nothing shows that they have to be. Whoever is held because of
         what has lapsed is on his way out; a rule needs no proof, and is none for anybody else."""
         told = before.told
         held = paces(told.kept_to(knowledge.at_s)) if told.is_renewed(knowledge.at_s) else {}
+        held = {name: pace for name, pace in held.items() if name not in before.fading}
         asked = {name: pace for name, pace in wanted.items() if wish.intents[name].priority < Priority.PROTECT_DATA}
         return self._promises.begin_unproven(held, asked, knowledge)
 
@@ -229,7 +258,9 @@ def _arbitrated(several: Sequence[Wish], withheld: list[Withheld]) -> Wish:
                 chosen[member] = (wish, intent)
     if EVERYBODY in chosen:
         all_ = chosen[EVERYBODY]
-        chosen = {name: one for name, one in chosen.items() if one[1].priority >= all_[1].priority}
+        order = [id(wish) for wish in several]
+        first = (-all_[1].priority, order.index(id(all_[0])))
+        chosen = {name: one for name, one in chosen.items() if (-one[1].priority, order.index(id(one[0]))) <= first}
     for wish in several:
         for member, intent in wish.intents.items():
             winner, done = chosen[member if member in chosen else EVERYBODY]

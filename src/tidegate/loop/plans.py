@@ -18,7 +18,7 @@ from tidegate.loop.monitors import names
 from tidegate.model.intents import Value
 from tidegate.model.plans import Plan, Step
 
-ATTEMPTS_MAX = 3
+ATTEMPTS_MAX, ATTEMPT_S = 3, 5.0
 SEEN = ("nodes", "slice")  # families of which anybody can see what is so
 
 State = Literal["doing", "in force", "undoing", "done", "undone", "stuck"]
@@ -34,6 +34,7 @@ class PlanRun(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[dict[str, Value], ...] = ()
     carried_out: bool = False
     attempts: int = 0  # that failed, of this step
+    tried_s: float = 0.0  # when the last of them was counted
     since_s: float = 0.0  # when this step was begun
     withheld: str = ""  # why what is due was not even tried
     trouble: str = ""
@@ -56,7 +57,9 @@ class PlanRun(msgspec.Struct, frozen=True, kw_only=True):
         """What the step wants that is due, by resource; or what taking it back does."""
         if self.is_over or self.state == "in force":
             return {}
-        return self.plan.steps[self.step].wanted if self.state == "doing" else self.before[self.step]
+        if self.state == "doing":
+            return self.plan.steps[self.step].wanted
+        return {name: value for name, value in self.before[self.step].items() if not _lapses(name)}
 
     @property
     def wanted(self) -> dict[str, Value]:
@@ -69,7 +72,7 @@ class PlanRun(msgspec.Struct, frozen=True, kw_only=True):
         wanted = {name: value for step in steps[:upto] for name, value in step.wanted.items()}
         if self.state != "undoing":
             return wanted
-        return {**wanted, **{name: value for name, value in self.before[self.step].items() if not _lapses(name)}}
+        return {**wanted, **self.due}
 
 
 def begin(plan: Plan, actual: dict[str, Value], now_s: float) -> PlanRun:
@@ -94,13 +97,16 @@ def advance(run: PlanRun, knowledge: Knowledge, actual: dict[str, Value], *, eve
     return run
 
 
-def told(run: PlanRun, trouble: str | None) -> PlanRun:
-    """What came of what it wants now: None where it was carried out, or was so already; else why it was not."""
+def told(run: PlanRun, trouble: str | None, now_s: float = 0.0) -> PlanRun:
+    """What came of what it wants now: None where it was carried out, or was so already; else why it was not. Tries that
+    follow each other at once count as one: what stands in the way may be gone a moment later."""
     if trouble is None:
         return msgspec.structs.replace(run, carried_out=True)
+    if run.attempts and 0 <= now_s - run.tried_s < ATTEMPT_S:
+        return run
     if run.attempts + 1 < ATTEMPTS_MAX:
         kept = run.trouble if run.state == "undoing" else trouble  # why it is taken back
-        return msgspec.structs.replace(run, attempts=run.attempts + 1, trouble=kept)
+        return msgspec.structs.replace(run, attempts=run.attempts + 1, tried_s=now_s, trouble=kept)
     if run.state == "undoing":
         return _stuck(run, f"its way back failed: {trouble}")
     return _back(run, run.step, f"step {run.step + 1} of {len(run.plan.steps)} failed: {trouble}")

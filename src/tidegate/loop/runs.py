@@ -20,22 +20,19 @@ def advanced(
     steps: Steps,
     knowledge: Knowledge,
     *,
-    idle_s: float,
     knows_rules: bool,
     applied_anew: bool,
 ) -> list[PlanRun]:
-    """Those that are not over, a step further where they can go on. Time in which nothing was decided is not theirs.
-    One that is stuck stays until a person has seen it, and applied rules anew; while nobody knows the rules, all stay.
-    """
+    """Those that are not over, a step further where they can go on. One that is stuck stays until a person has seen it,
+    and applied rules anew; while nobody knows the rules, all stay."""
     over = {"done", "undone", "stuck"} if applied_anew else {"done", "undone"}
     found = []
     for run in under_way:
         if run.state not in over:
             actual = before_rules([other for other in under_way if other is not run], run.plan, knowledge)
             stays = not knows_rules or steps.get(run.plan.by) == run.plan.steps
-            shifted = msgspec.structs.replace(run, since_s=run.since_s + idle_s)
-            found.append(plans.advance(shifted, knowledge, actual, event_active=stays))
-    return found
+            found.append(plans.advance(run, knowledge, actual, event_active=stays))
+    return with_what_stays(found)
 
 
 def followed(under_way: Iterable[PlanRun], steps: Steps) -> set[str]:
@@ -51,18 +48,37 @@ def in_order(under_way: Iterable[PlanRun], names: Sequence[str]) -> list[PlanRun
 
 def before_rules(others: Iterable[PlanRun], plan: Plan, knowledge: Knowledge) -> dict[str, Value]:
     """What a plan goes back to: what is so now; where another plan that is not over changes it, what was so before
-    that, or what that leaves behind."""
+    that."""
     found = actual_values(knowledge, plan.resources)
     for run in reversed([run for run in others if not run.is_over]):
-        for changed in [run.wanted] if run.plan.stays else reversed(run.before):
-            found.update({name: value for name, value in changed.items() if name in plan.resources})
+        for before in reversed(run.before):
+            found.update({name: value for name, value in before.items() if name in plan.resources})
     return found
 
 
-def heard(run: PlanRun, family: str, trouble: str | None) -> PlanRun:
+def with_what_stays(under_way: Sequence[PlanRun]) -> list[PlanRun]:
+    """What a plan leaves behind that is done and stays is what the others go back to."""
+    left: dict[str, Value] = {}
+    for run in under_way:
+        if run.state == "done":
+            left |= {name: value for step in run.plan.steps for name, value in step.wanted.items()}
+    return [run if run.state == "done" or not left else _going_back_to(left, run) for run in under_way]
+
+
+def _going_back_to(left: Mapping[str, Value], run: PlanRun) -> PlanRun:
+    before = tuple({name: left.get(name, value) for name, value in step.items()} for step in run.before)
+    return msgspec.structs.replace(run, before=before)
+
+
+def shifted(under_way: Sequence[PlanRun], idle_s: float) -> tuple[PlanRun, ...]:
+    """Time in which nothing was decided is not theirs."""
+    return tuple(msgspec.structs.replace(run, since_s=run.since_s + idle_s) if idle_s else run for run in under_way)
+
+
+def heard(run: PlanRun, family: str, trouble: str | None, now_s: float) -> PlanRun:
     """What came of an action, as far as it was this plan's."""
     touched = any(name.partition("/")[0] == family for name in run.due)
-    return plans.told(run, trouble) if touched and not run.carried_out and not run.withheld else run
+    return plans.told(run, trouble, now_s) if touched and not run.carried_out and not run.withheld else run
 
 
 def tried(run: PlanRun, withheld: Iterable[Withheld], knowledge: Knowledge) -> PlanRun:
