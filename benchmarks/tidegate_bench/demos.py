@@ -6,6 +6,7 @@ that nothing is lost or stored twice has to hold in every single one.
 
 import statistics
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,13 @@ def _rows(policy: str) -> list[dict[str, Any]]:
 
 def played(policy: str) -> dict[str, Any]:
     """One run: what its verdict says, and how long after the flood's beginning the first device was asked to wait."""
-    report = Performance(
+    report = performed(policy)
+    return {"policy": policy, "seen_s": seen_s(report), **{one.name: one.value for one in report.checks}}
+
+
+def performed(policy: str, afterwards: Callable[[Path], None] = lambda _: None) -> Report:
+    """The demo without a word; ``afterwards`` is called with the installation's directory while everything runs."""
+    return Performance(
         Console(stderr=True, quiet=True),
         Script(),
         headless=True,
@@ -51,8 +58,8 @@ def played(policy: str) -> dict[str, Any]:
         kill_leader=False,
         picture_file=None,
         policy=policy,
+        afterwards=afterwards,
     ).perform()
-    return {"policy": policy, "seen_s": seen_s(report), **{one.name: one.value for one in report.checks}}
 
 
 def seen_s(report: Report) -> float:

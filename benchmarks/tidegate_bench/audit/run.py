@@ -11,16 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import AUDIT, EVENTS, ROUNDS, Journal
 from tidegate.bus.installation import load_installation
 from tidegate.bus.jetstream import ask
-from tidegate.demo.performance import Performance
-from tidegate.demo.script import Script
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
+from tidegate_bench.demos import performed
 
 JOURNALS: tuple[Journal[Any], ...] = (AUDIT, ROUNDS, EVENTS)
 POLICIES = {"gotin": "k_protect=0.5", "adaptive": "utilisation=0.5"}
@@ -52,16 +49,7 @@ def _measured(policy: str, changed: str, progress: Progress) -> dict[str, Any]:
         )
 
     progress.step(f"the demo with the policy {policy}")
-    Performance(
-        Console(stderr=True, quiet=True),
-        Script(),
-        headless=True,
-        controllers=1,
-        kill_leader=False,
-        picture_file=None,
-        policy=policy,
-        afterwards=look,
-    ).perform()
+    performed(policy, look)
     return row
 
 
