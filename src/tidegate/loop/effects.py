@@ -56,9 +56,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return self.shows_s is not None and at_s - self.shows_s >= lasting_s
 
     def has_not(self, at_s: float) -> bool:
-        """That in which it was to show is over, and it has not been there for a while."""
-        late, hidden_s = at_s - self.since_s >= self.expects.within_s, 0.0 if self.highest is None else HIDDEN_S
-        return late and self.hides_s is not None and at_s - self.hides_s >= hidden_s
+        """That in which it was to show is over, and it is not there: for a moment already, or again and again."""
+        late_s, hidden_s = at_s - self.since_s - self.expects.within_s, 0.0 if self.highest is None else HIDDEN_S
+        if late_s < 0 or self.hides_s is None:
+            return False
+        return at_s - self.hides_s >= hidden_s or late_s >= 2 * LASTING_S
 
 
 class Cooling(msgspec.Struct, frozen=True, kw_only=True):
