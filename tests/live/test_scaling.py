@@ -21,7 +21,7 @@ from tidegate.controller.sensors import Sensors
 from tidegate.devices.acknowledgements import read_directory
 from tidegate.local.chain import Chain
 from tidegate.model.actions import Action, MoveSlices, ScaleNodes
-from tidegate.model.errors import UserError
+from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.observations import Observation
 from tidegate.model.progress import NodeProgress, RowsAtLimit
@@ -152,7 +152,8 @@ def test_what_the_loop_is_told_of_nodes_that_start_and_of_slices_that_move(insta
     """Nodes that exist on paper only: one works, one warms up, a third is wanted."""
     with contextlib.closing(Sensors(installation, name="test")) as sensors, ControlBus(installation) as bus:
         executors = Executors(bus)
-        executors.carry_out(MoveSlices(takers={0: "node-1"}))
+        with pytest.raises(TidegateError, match=r"No slice can be moved: there is no slice 0"):
+            executors.carry_out(MoveSlices(takers={0: "node-1"}))
         assert bus.get(SLICES) is None, "there was nothing to move"
         bus.put(NODE_LEASES, Holder("node-1", "1"), "node-1", lease_s=LEASE_S)
         assert not sensors.observe(()).nodes[0].ready, "it has said nothing yet"
