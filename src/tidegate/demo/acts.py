@@ -53,6 +53,7 @@ class Stage:
             fleet.stop()
         self.story.say("  Comparing what devices saw acknowledged with the table.")
         flood_from, flood_to = self.script.flood(calm_s)
+        ledger = self._ledger(acks)  # first: the act has ended when the last of it is in the table
         return Act(
             name=name,
             protected=protected,
@@ -67,7 +68,7 @@ class Stage:
             nodes=tuple(noted.nodes),
             held_clients_max=noted.held_clients_max,
             held_too_long=noted.held_too_long,
-            **self._ledger(acks),
+            **ledger,
         )
 
     def _ledger(self, acks: Path) -> dict[str, int]:
