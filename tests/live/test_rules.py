@@ -10,7 +10,7 @@ from support.controllers import Site, controlling, process, started
 from support.processes import tidegate
 from support.waiting import until, until_async
 
-from tidegate.bus.documents import LOOP_STATE, NODE_LEASES, PROGRESS, RULES, Holder
+from tidegate.bus.documents import LEADER_SETTINGS, LOOP_STATE, NODE_LEASES, PROGRESS, RULES, Holder
 from tidegate.model.actions import Advise, MoveSlices, Reconfigure, ScaleNodes
 from tidegate.model.intents import Algorithm
 from tidegate.model.notices import ActionPlan, EventNotification
@@ -107,3 +107,15 @@ def test_what_was_applied_is_shown(site: Site) -> None:
     stored = site.bus.get(RULES)
     assert stored is not None
     assert stored.rules.rules == ()
+
+
+def test_rules_that_the_leader_could_not_follow_are_refused_at_once(site: Site) -> None:
+    async def scenario() -> tuple[int, str]:
+        async with controlling(site.here) as controller:
+            await until_async(lambda: controller.view().leader and site.bus.get(LEADER_SETTINGS))
+            return await asyncio.to_thread(applied, site, THREE_STEPS.replace("nodes: 2", "nodes: 9"))
+
+    status, said = asyncio.run(scenario())
+    assert (status, said.count("\n")) == (2, 1)
+    assert "Rule grow wants 9 nodes, and nodes_max is 3" in said
+    assert site.bus.get(RULES) is None

@@ -14,6 +14,7 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import RULES
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, AsJson, Config, State
+from tidegate.controller.foresight import leader_built_from
 from tidegate.loop.rules import AppliedRules, RuleSet
 from tidegate.model.errors import UserError
 from tidegate.model.notices import sentence
@@ -64,6 +65,10 @@ def apply(file: File, state: State = STATE, config: Config = None) -> None:
     applied = AppliedRules(text=text, rules=found, name=_name(file), applied_at_s=time.time())
     installation = load_installation(state)
     _check_slices(found, installation.slices)
+    leader = leader_built_from(installation)
+    if leader is not None:  # it would refuse what does not fit its own settings, and say so only in its log
+        leader.controller.check(found, leader.classes)
+        leader.controller.check_nodes(found)
     with Bus(installation.control_urls) as bus:
         bus.put(RULES, applied)
     typer.echo(f"{_name(file)} is applied: {_counted(found)}.")
