@@ -20,6 +20,7 @@ import msgspec
 
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.controller.settings import ControllerSettings
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.errors import UserError
@@ -39,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     broker: BrokerSettings = msgspec.field(default_factory=BrokerSettings)
     gateway: GatewaySettings = msgspec.field(default_factory=GatewaySettings)
+    identity: IdentitySettings = msgspec.field(default_factory=IdentitySettings)
     controller: ControllerSettings = msgspec.field(default_factory=ControllerSettings)
     web: WebSettings = msgspec.field(default_factory=WebSettings)
     node: NodeSettings = msgspec.field(default_factory=NodeSettings)
