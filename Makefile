@@ -13,7 +13,7 @@ setup: .venv/.complete .venv/.compiled ## a virtual environment in .venv/ with e
 	@$(PYTHON) tools/set_up.py
 
 # Those that pyproject.toml names; tools/compile.py looks at what is really older.
-.venv/.compiled: $(wildcard src/tidegate/gateway/connection/*.py src/tidegate/gateway/shared/*.py src/tidegate/mqtt/*.py src/tidegate/control/limiting/*.py) setup.py pyproject.toml | .venv/.complete
+.venv/.compiled: $(wildcard src/tidegate/gateway/connection/*.py src/tidegate/gateway/identity/*.py src/tidegate/gateway/shared/*.py src/tidegate/mqtt/*.py src/tidegate/control/limiting/*.py) setup.py pyproject.toml | .venv/.complete
 	@$(BIN)/python tools/compile.py
 
 demo: setup ## the whole system, flooded without and with protection, and the verdict

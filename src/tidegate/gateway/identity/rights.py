@@ -196,6 +196,9 @@ class AccessRules:
             return Rights(application.name, grant)
         return Rights(application.name, grant, SpokenFor(application.speaks_for), self._devices)
 
+    def is_application(self, name: str) -> bool:
+        return name in self._applications
+
     def application(self, name: str) -> Application | None:
         return self._applications.get(name)
 

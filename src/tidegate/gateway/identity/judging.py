@@ -1,0 +1,177 @@
+"""All methods of one gateway process, in their order: who a client is, what it may do, and whether it still may.
+
+The shell hands in the time and what the control bus says. Where a method has to wait for an answer, ``judge`` says None
+and ``judge_slowly`` waits; whoever needs no such method never does.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from tidegate.gateway.identity.certificates import Certificates
+from tidegate.gateway.identity.methods import Derived, Method, PassedOn
+from tidegate.gateway.identity.revocations import Revocations
+from tidegate.gateway.identity.rights import EVERYTHING, AccessRules, Grant, Rights
+from tidegate.gateway.identity.settings import IdentitySettings
+from tidegate.gateway.identity.verdicts import (
+    EXPIRED,
+    NO_NAME,
+    NOBODY_KNOWS,
+    NOT_BY_THIS_METHOD,
+    REVOKED,
+    Accepted,
+    Certificate,
+    Known,
+    Later,
+    Presented,
+    Refused,
+)
+from tidegate.model.credentials import Keys, Revocation
+from tidegate.model.devices import check_device
+from tidegate.model.errors import UserError
+from tidegate.model.identity import Access, MethodName
+
+__all__ = ["Accepted", "Certificate", "Identities", "Looked", "Presented", "Refused"]
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look has found: sentences for the log, and whose connections have to be judged again."""
+
+    sentences: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+    everybody: bool = False
+
+
+class Identities:
+    """``access`` is what the control bus says; None means what the settings say. ``clock`` gives Unix time."""
+
+    def __init__(self, settings: IdentitySettings, access: Access | None, clock: Callable[[], float]) -> None:
+        self._settings, self._clock = settings, clock
+        self._derived = Derived()
+        self._methods: dict[MethodName, Method] = {name: self._made(name) for name in settings.methods}
+        self._revocations = Revocations()
+        self._rules = AccessRules(access or settings.access)
+
+    def _made(self, method: MethodName) -> Method:
+        chosen = self._settings
+        match method:
+            case "derived":
+                return self._derived
+            case "certificate":
+                return Certificates(chosen.certificate.name_from)
+            case "broker":
+                return PassedOn(decides_topics=chosen.broker.decides_topics)
+            case _:
+                raise UserError(f"[identity] methods names {method}, which is not there yet: leave it out.")
+
+    # -- judging
+
+    def judge(self, presented: Presented, now_s: float) -> Accepted | Refused | None:
+        """None where an answer has to be waited for."""
+        for method, how in self._methods.items():
+            found = how.find(presented, now_s)
+            if isinstance(found, Later):
+                return None
+            if found is not None:
+                return self._settled(method, found, now_s)
+        return NOBODY_KNOWS
+
+    async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
+        for method, how in self._methods.items():
+            found = how.find(presented, self._clock())
+            if isinstance(found, Later):
+                found = await found.ask()
+            if found is not None:
+                return self._settled(method, found, self._clock())
+        return NOBODY_KNOWS
+
+    def still_allowed(self, accepted: Accepted, now_s: float) -> Accepted | Refused:
+        """What is to be said of a live connection after any change: perhaps with other rights, perhaps no longer."""
+        keys, method, name = self._derived.keys, accepted.method, accepted.name
+        if accepted.expires_s is not None and now_s >= accepted.expires_s:
+            return EXPIRED
+        if accepted.key_id is not None and keys is not None and not keys.has(accepted.key_id):
+            return REVOKED
+        if self._is_revoked(name, accepted.generation, now_s) or not self._methods[method].still_knows(name):
+            return REVOKED
+        rights = self._rights(name, method, accepted.rights if accepted.has_own_patterns else None)
+        if rights is None:
+            return NOT_BY_THIS_METHOD
+        return msgspec.structs.replace(accepted, rights=rights, is_application=self._rules.is_application(name))
+
+    def _settled(self, method: MethodName, found: Known | Refused, now_s: float) -> Accepted | Refused:
+        if isinstance(found, Refused):
+            return found
+        name, proof, own = found.name, found.proof, found.patterns
+        if not _is_name(name):
+            return NO_NAME
+        if self._is_revoked(name, None if proof is None else proof.generation, now_s):
+            return REVOKED
+        rights = self._rights(name, method, None if own is None else Rights(name, Grant(own.publishes, own.subscribes)))
+        if rights is None:
+            return NOT_BY_THIS_METHOD
+        return Accepted(
+            name=name,
+            method=method,
+            rights=rights,
+            is_application=self._rules.is_application(name),
+            generation=None if proof is None else proof.generation,
+            key_id=None if proof is None else proof.key_id,
+            expires_s=found.expires_s,
+            passes_credentials=method == "broker",
+            has_own_patterns=own is not None,
+        )
+
+    def _rights(self, name: str, method: MethodName, own: Rights | None) -> Rights | None:
+        """None where somebody of that name may not be known by this method. ``own`` is the method's word."""
+        application = self._rules.application(name)
+        if application is not None and method not in application.methods:
+            return None
+        if own is not None:
+            return own
+        if application is not None:
+            return self._rules.rights_of_application(name)
+        if method == "broker" and self._settings.broker.decides_topics:
+            return Rights(name, EVERYTHING)
+        return self._rules.rights_of_device(name)
+
+    def _is_revoked(self, name: str, generation: int | None, now_s: float) -> bool:
+        revocation = self._revocations.of(name)
+        if revocation is None:
+            return False
+        return revocation.bars(now_s) or (generation is not None and generation < revocation.lowest(now_s))
+
+    # -- what changes
+
+    def keys_changed(self, keys: Keys | None) -> None:
+        """While they are not known nobody is let in by them. Those that were known are kept when the bus forgets."""
+        if keys is not None:
+            self._derived.keys = keys
+
+    def revoked_changed(self, shard: str, revoked: Mapping[str, Revocation]) -> set[str]:
+        """The names whose connections have to be judged again."""
+        return self._revocations.changed(shard, revoked, self._clock())
+
+    def access_changed(self, access: Access | None) -> None:
+        self._rules = AccessRules(access or self._settings.access)
+
+    def look(self, now_s: float) -> Looked:
+        """Once a second: files that have changed, and revocations that have come into force."""
+        found = [how.look() for how in self._methods.values()]
+        return Looked(
+            sentences=tuple(sentence for one in found for sentence in one.sentences),
+            names=frozenset(self._revocations.due(now_s)),
+            everybody=any(one.changed for one in found),
+        )
+
+    async def close(self) -> None:
+        for how in self._methods.values():
+            await how.close()
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_device(name)
+    except (UserError, UnicodeEncodeError):
+        return False
+    return True
