@@ -13,6 +13,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
 from certificates import Authority
+from tidegate.gateway.identity.verdicts import Certificate
 from tidegate.gateway.layers.layer import Layer, Peer
 from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.layers.proxy import BODY_BYTES_MAX, PREFIX_BYTES, SIGNATURE, ProxyHeader, encode_header
@@ -26,7 +27,7 @@ peers = st.builds(
     Peer,
     address=addresses,
     tls=st.none() | st.sampled_from(["TLSv1.2", "TLSv1.3"]),
-    common_name=st.none() | st.text(max_size=64),
+    certificate=st.none() | st.builds(Certificate, common_name=st.none() | st.text(max_size=64)),
 )
 messages = st.lists(st.binary(min_size=1, max_size=300) | st.just(bytes(20_000)), max_size=8)
 junk = st.binary(max_size=300)

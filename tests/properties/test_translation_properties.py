@@ -156,9 +156,7 @@ CUTS = st.lists(st.integers(0, 30), max_size=60)
 
 
 def begun(connect: Connect, *, is_connected: bool = True) -> Translation:
-    translation = Translation(
-        plan_connect(connect, assigned_id="x", limits=LIMITS), LIMITS, lambda: b'{"interval_s":1}'
-    )
+    translation = Translation(plan_connect(connect, assigned=b"", limits=LIMITS), LIMITS, lambda: b'{"interval_s":1}')
     if is_connected:
         translation.wrap(encode(Connack(session_present=False, code=0), 4))
     return translation
@@ -240,7 +238,8 @@ def test_messages_arrive_as_they_were_sent_but_for_their_properties(connect: Con
 
 @given(CONNECTS)
 def test_every_connect_has_a_plan_that_311_understands(connect: Connect) -> None:
-    plan = plan_connect(connect, assigned_id="x", limits=LIMITS)
+    named = msgspec.structs.replace(connect, client_id=connect.client_id or b"x")
+    plan = plan_connect(named, assigned=b"" if connect.client_id else b"x", limits=LIMITS)
     (upstream,), (deletion,) = packets_of(plan.packet, 4), packets_of(plan.deletion, 4)
     assert upstream.version == deletion.version == 4
     assert upstream.client_id == deletion.client_id == (connect.client_id or b"x")

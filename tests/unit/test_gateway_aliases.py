@@ -6,6 +6,7 @@ from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
+from tidegate.gateway.identity.rights import ANYTHING
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
@@ -39,7 +40,7 @@ def flooded(clock: Clock) -> Session:
         version=5,
         tells_quota=False,
     )
-    session = Session(5, LIMITS, advice, passing)
+    session = Session(5, LIMITS, advice, passing, ANYTHING)
     advice.renew(Advice(interval_s=10.0, lifetime_s=600.0), 1)
     session.from_broker(encode(Connack(session_present=False, code=0), 5))
     return session

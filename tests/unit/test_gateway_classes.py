@@ -10,6 +10,7 @@ from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.holding import Hold
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import Session
+from tidegate.gateway.identity.rights import ANYTHING
 from tidegate.gateway.shared.classes import CLASSES_MAX, Classes
 from tidegate.gateway.shared.counting import Counters
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
@@ -124,7 +125,7 @@ class Device:
         hold = Hold(ClientCredits(50_000, 10_000, 0.0), bytes_max=65_536, hold_s_max=30.0)
         rules = TopicRules(DEFAULT_CLASSES)
         passing = Passing(hold, rules, classes, advice, counters, enforces=False, version=4, tells_quota=False)
-        self.session = Session(4, LIMITS, advice, passing)
+        self.session = Session(4, LIMITS, advice, passing, ANYTHING)
 
     def from_device(self, data: bytes) -> None:
         self.session.from_device(data, 0.0)

@@ -3,10 +3,15 @@
 import traceback
 
 import pytest
+from connecting import terms
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.introducing import Introduction, introduce
+from tidegate.gateway.connection.opening import Opened, Opening, Refusal, connack_refusing
+from tidegate.gateway.connection.summary import ConnectSummary
+from tidegate.gateway.identity.rights import ANYTHING
+from tidegate.gateway.identity.verdicts import Accepted
 from tidegate.mqtt import client as device
 from tidegate.mqtt import properties
 from tidegate.mqtt.fields import encode_frame
@@ -34,10 +39,15 @@ def opened(given_body: bytes) -> Opened | Refusal | None:
     return Opening(100_000).receive(encode_frame(CONNECT, given_body))
 
 
-def known(given_body: bytes) -> ConnectSummary:
-    outcome = opened(given_body)
+def introduced(outcome: Opened | Refusal | None) -> Introduction:
+    """To a broker that judges the client itself."""
     assert isinstance(outcome, Opened)
-    return outcome.connect
+    client = Accepted(name="d", method="broker", rights=ANYTHING, passes_credentials=True)
+    return introduce(outcome.said, outcome.packet, client, terms())
+
+
+def known(given_body: bytes) -> ConnectSummary:
+    return introduced(opened(given_body)).connect
 
 
 @pytest.mark.parametrize(
@@ -135,7 +145,7 @@ def test_a_bad_connect_is_refused_in_the_words_of_its_version(given_body: bytes,
         pytest.param(body(0x02, b"d", name=b"MQIsdp", level=3), 3, "d", True, None, id="MQTT 3.1"),
         pytest.param(body(0x02, b"d" * 30, name=b"MQIsdp", level=3), 3, "d" * 30, True, None, id="a long name in 3.1"),
         pytest.param(body_5(0x02, b"d"), 5, "d", True, None, id="MQTT 5"),
-        pytest.param(body_5(0x00, b""), 5, "", False, None, id="MQTT 5 has names given to clients without"),
+        pytest.param(body_5(0x00, b""), 5, "given", False, None, id="MQTT 5 has names given to clients without"),
         pytest.param(body_5(0x40, b"d", b"p"), 5, "d", False, None, id="MQTT 5 knows passwords without users"),
     ],
 )
@@ -144,7 +154,7 @@ def test_a_good_connect_is_read(
 ) -> None:
     connect = known(given_body)
     assert (connect.version, connect.client_id, connect.clean) == (version, client_id, clean)
-    assert (connect.keep_alive_s, connect.will_topic) == (60, will_topic)
+    assert (connect.keep_alive_s, connect.will and connect.will.topic.decode()) == (60, will_topic)
 
 
 def test_what_mqtt_5_says_of_the_session_is_known() -> None:
@@ -162,7 +172,7 @@ def test_what_mqtt_5_says_of_the_session_is_known() -> None:
     outcome = Opening(1_000).receive(encode(packet, 5))
     assert isinstance(outcome, Opened)
     assert outcome.said == packet
-    connect = outcome.connect
+    connect = introduced(outcome).connect
     assert (connect.session_expiry_s, connect.receive_max, connect.packet_bytes_max) == (77, 3, 9_000)
     assert (connect.topic_alias_max, connect.wants_problems, connect.authenticates) == (4, False, True)
 
@@ -176,11 +186,11 @@ def test_silence_means_what_the_standard_says() -> None:
 
 
 def test_credentials_tell_the_same_password_from_another() -> None:
-    with_will = known(body(0xC6, b"d", b"t", b"m", b"user", b"pass")).credentials
-    assert known(body(0xC2, b"other", b"user", b"pass")).credentials == with_will
-    assert known(body(0xC2, b"d", b"user", b"pasS")).credentials != with_will
-    assert known(body(0xC2, b"d", b"userp", b"ass")).credentials != with_will
-    assert known(body_5(0x80, b"d", b"x")).credentials != known(body_5(0x40, b"d", b"x")).credentials
+    with_will = known(body(0xC6, b"d", b"t", b"m", b"user", b"pass")).owner
+    assert known(body(0xC2, b"other", b"user", b"pass")).owner == with_will
+    assert known(body(0xC2, b"d", b"user", b"pasS")).owner != with_will
+    assert known(body(0xC2, b"d", b"userp", b"ass")).owner != with_will
+    assert known(body_5(0x80, b"d", b"x")).owner != known(body_5(0x40, b"d", b"x")).owner
 
 
 def secretive(version: int, client_id: bytes = b"d") -> Connect:
@@ -201,8 +211,9 @@ def secretive(version: int, client_id: bytes = b"d") -> Connect:
 def test_no_credential_is_ever_shown(version: int) -> None:
     outcome = Opening(1_000).receive(encode(secretive(version), version))
     assert isinstance(outcome, Opened)
-    digest = outcome.connect.credentials
-    shown = f"{outcome!r} {outcome.connect!r} {outcome.said!r} {outcome.said.will!r} {outcome}".encode()
+    introduction = introduced(outcome)
+    digest = introduction.connect.owner
+    shown = f"{outcome!r} {introduction!r} {introduction.connect!r} {outcome.said!r} {outcome.said.will!r}".encode()
     assert not [secret for secret in (*SECRETS, repr(digest).encode(), digest.hex().encode()) if secret in shown]
 
 
@@ -273,15 +284,13 @@ def test_whatever_else_comes_first_is_closed_without_a_word() -> None:
 @pytest.mark.parametrize("fields", [(b"old",), (b"old", b"t", b"gone"), (b"old", b"user", b"word")])
 def test_mqtt_3_1_is_carried_as_3_1_1_and_says_the_same(fields: tuple[bytes, ...]) -> None:
     flags = {1: 0x02, 3: 0x06 if b"gone" in fields else 0xC2}[len(fields)]
-    found = opened(body(flags, *fields, name=b"MQIsdp", level=3))
-    assert isinstance(found, Opened)
+    found = introduced(opened(body(flags, *fields, name=b"MQIsdp", level=3)))
     assert found.connect.version == 3
     assert found.packet == encode_frame(CONNECT, body(flags, *fields))
 
 
 def test_a_bridge_that_says_so_is_of_the_version_beside_it_and_passes_as_it_came() -> None:
     given_body = body(0x02, b"bridge", level=0x84)
-    found = opened(given_body)
-    assert isinstance(found, Opened)
+    found = introduced(opened(given_body))
     assert (found.connect.version, found.packet) == (4, encode_frame(CONNECT, given_body))
     assert opened(body_5(0x02, b"d").replace(b"\x05", b"\x85", 1)) == Refusal("unknown protocol", b"\x20\x02\x00\x01")

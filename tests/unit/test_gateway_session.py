@@ -15,6 +15,7 @@ from tidegate.gateway.connection.noting import Noted, Noting
 from tidegate.gateway.connection.own_filters import UNANSWERED_MAX
 from tidegate.gateway.connection.passing import Passing, TopicRules
 from tidegate.gateway.connection.session import PINGS_PER_S_MAX, Session
+from tidegate.gateway.identity.rights import ANYTHING
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
@@ -64,7 +65,7 @@ class Held:
             version=4,
             tells_quota=False,
         )
-        self.session = Session(4, limits, self.advice, passing, noting=noting)
+        self.session = Session(4, limits, self.advice, passing, ANYTHING, noting=noting)
         if rate_per_s is not None:
             self.advice.renew(Advice(interval_s=1 / rate_per_s, lifetime_s=60), 1)
         if connected:

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from tidegate.gateway.identity.verdicts import Certificate
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.proxy import BAD, BODY_BYTES_MAX, OLD, SIGNATURE, ProxyHeader, encode_header
 
@@ -95,7 +96,7 @@ def test_half_a_header_is_waited_for() -> None:
 def test_what_is_written_can_be_read(
     source: tuple[str, int], destination: tuple[str, int], read: tuple[str, int]
 ) -> None:
-    peer = Peer(address=source, tls="TLSv1.3", common_name="pump-7")
+    peer = Peer(address=source, tls="TLSv1.3", certificate=Certificate(common_name="pump-7"))
     assert address_of(encode_header(peer, destination)) == read
 
 
@@ -106,5 +107,7 @@ def test_the_broker_is_told_whose_certificate_it_was() -> None:
     assert plain == header()
     secret = encode_header(Peer(address=address, tls="TLSv1.3"), ("10.0.0.9", 1883))
     assert secret.endswith(TCP4_ADDRESSES + b"\x20\x00\x0f\x01\x00\x00\x00\x00\x21\x00\x07TLSv1.3")
-    known = encode_header(Peer(address=address, tls="TLSv1.3", common_name="pump-7"), ("10.0.0.9", 1883))
+    known = encode_header(
+        Peer(address=address, tls="TLSv1.3", certificate=Certificate(common_name="pump-7")), ("10.0.0.9", 1883)
+    )
     assert known.endswith(b"\x20\x00\x18\x07\x00\x00\x00\x00\x21\x00\x07TLSv1.3\x22\x00\x06pump-7")

@@ -74,7 +74,7 @@ def router_of(*brokers: Broker, clients_max: int = 10) -> Router:
 
 def taken(router: Router, client_id: str, excluded: Collection[str] = ()) -> str | None:
     """Where the client would go now."""
-    found = router.take(router.known(client_id), excluded)
+    found = router.take(router.known(router.digest(client_id)), excluded)
     if found is None:
         return None
     router.give_back(found)
@@ -85,39 +85,39 @@ def test_a_client_comes_back_to_its_broker_for_as_long_as_that_may_take_it() -> 
     a, b = broker("a", 9), broker("b")
     router = router_of(a, b)
     assert taken(router, "d") == "a"
-    router.accepted("d", b)
+    router.accepted(router.digest("d"), b)
     assert taken(router, "d") == "b", "where it was accepted, not where the weight is"
     assert taken(router, "d", {"b"}) == "a", "unless that did not answer"
     router.routes = Routes(brokers=(a, broker("b", 0)))
     assert taken(router, "d") == "a"
     router.routes = Routes(brokers=(a, b))
-    router.left("d", None, 0.0)
+    router.left(router.digest("d"), None, 0.0)
     assert taken(router, "d") == "b"
 
 
 def test_a_client_without_an_identifier_is_nobody() -> None:
     router = router_of(broker("a", 9), broker("b"))
-    router.accepted("", broker("b"))
-    router.left("", None, 0.0)
+    router.accepted(b"", broker("b"))
+    router.left(router.digest(""), None, 0.0)
     assert taken(router, "") == "a"
-    assert router.known("") is None
+    assert router.known(b"") is None
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.sampled_from("uvwxyz"), st.sampled_from("ab")), max_size=40))
 def test_the_memory_holds_those_seen_last(clients_max: int, seen: list[tuple[str, str]]) -> None:
     router = router_of(broker("a"), broker("b"), clients_max=clients_max)
     for client, name in seen:
-        router.accepted(client, broker(name))
+        router.accepted(router.digest(client), broker(name))
     recent = list(dict.fromkeys(client for client, _ in reversed(seen)))[:clients_max]
     last = dict(seen)
     for client in "uvwxyz":
-        known = router.known(client)
+        known = router.known(router.digest(client))
         assert (known.broker if known else None) == (key_of(last[client]) if client in recent else None)
 
 
 def test_the_router_counts_what_it_gave_until_it_is_given_back() -> None:
     router = router_of(broker("a", 9), broker("b"))
-    first, second = router.take(router.known("d")), router.take(router.known("d"), {"a"})
+    first, second = router.take(router.known(router.digest("d"))), router.take(router.known(router.digest("d")), {"a"})
     assert first is not None
     assert second is not None
     assert router.connections == {"a": 1, "b": 1}
@@ -131,5 +131,5 @@ def test_the_processes_of_a_gateway_count_and_remember_together() -> None:
     left, right = (Router(Routes(brokers=brokers), shared, random.Random(1), slot=slot) for slot in (0, 1))
     counts = Counter(found.name for router in (left, right) * 5 if (found := router.take(None)) is not None)
     assert counts == {"a": 5, "b": 5} == left.connections == right.connections
-    left.accepted("d", brokers[1])
+    left.accepted(left.digest("d"), brokers[1])
     assert {taken(right, "d") for _ in range(9)} == {"b"}

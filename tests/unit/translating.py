@@ -34,7 +34,7 @@ def client(client_id: bytes = b"pump-7", *, clean: bool = True, keep_alive_s: in
 
 
 def plan(connect: Connect, limits: Limits = LIMITS) -> ConnectPlan:
-    return plan_connect(connect, assigned_id="gateway-1-42", limits=limits)
+    return plan_connect(connect, assigned=b"" if connect.client_id else b"gateway-1-42", limits=limits)
 
 
 def packets_of(data: bytes, version: int) -> list[Packet]:

@@ -14,9 +14,8 @@ from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
 from tidegate.gateway.settings import GatewaySettings
-from tidegate.model.classes import DeviceClass
 from tidegate.model.installation import Installation
-from tidegate.settings.tree import load, with_options
+from tidegate.settings.tree import Settings, load, with_options
 
 SPARE_FILES = 256  # listeners, the bus, HTTP, libraries
 
@@ -44,16 +43,16 @@ def run(
     options = {"name": name, "port": port, "http_port": http_port, "processes": processes}
     chosen = with_options(settings.gateway, options)
     installation = load_installation(state)
-    asyncio.run(_serve(installation, _within_open_files(chosen), settings.classes, ends_with_parent))
+    asyncio.run(_serve(installation, _within_open_files(chosen), settings, ends_with_parent))
 
 
 async def _serve(
-    installation: Installation, settings: GatewaySettings, classes: tuple[DeviceClass, ...], ends_with_parent: bool
+    installation: Installation, chosen: GatewaySettings, settings: Settings, ends_with_parent: bool
 ) -> None:
     from tidegate.gateway.processes.supervisor import Supervisor  # noqa: PLC0415 - only this command needs it
 
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-    supervisor = Supervisor(installation, settings, _say, classes)
+    supervisor = Supervisor(installation, chosen, _say, settings.classes, settings.identity)
     had_terminal = _has_terminal()
 
     def stop() -> None:

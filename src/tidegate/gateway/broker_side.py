@@ -1,30 +1,28 @@
-"""The half of a device's connection that reaches to a broker."""
+"""The half of a device's connection that reaches to a broker: a socket, and whom it tells."""
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
-from tidegate.gateway.connection.session import Session
 from tidegate.gateway.layers import sockets
-from tidegate.model.routes import Broker
 
-if TYPE_CHECKING:
-    from tidegate.gateway.device_side import DeviceSide
+
+class Owner(Protocol):
+    """The connection that a broker's bytes are for."""
+
+    def broker_data(self, side: "BrokerSide", data: bytes) -> None: ...
+    def broker_lost(self, side: "BrokerSide") -> None: ...
+    def broker_full(self, side: "BrokerSide", is_full: bool) -> None: ...
 
 
 class BrokerSide(asyncio.Protocol):
     """One attempt to reach a broker and, once that has answered CONNECT, the connection itself."""
 
-    __slots__ = ("_device", "_session", "answered", "broker", "is_full", "lost", "transport")
+    __slots__ = ("_owner", "lost", "transport")
 
-    def __init__(self, device: "DeviceSide", broker: Broker, session: Session) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, owner: Owner) -> None:
         self.transport: asyncio.Transport | None = None
-        self.answered: asyncio.Future[bool] = loop.create_future()  # whether a CONNACK came
-        self.lost: asyncio.Future[None] = loop.create_future()
-        self.broker = broker
-        self.is_full = False  # no more may be written for now
-        self._device = device
-        self._session = session
+        self.lost: asyncio.Future[None] | None = None  # whoever waits for the end
+        self._owner = owner
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -32,49 +30,33 @@ class BrokerSide(asyncio.Protocol):
         sockets.notice_dead_peers(self.transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
-        session = self._session
-        forward = session.from_broker(data)
-        if not self.answered.done() and not self._has_answer(session):
-            return
-        if forward:
-            self._device.deliver(forward)
-        if session.problem:
-            self.end(session)
-
-    def end(self, session: Session) -> None:
-        """What the broker says cannot be passed on."""
-        self._device.end(session.problem, session.code)
-
-    def _has_answer(self, session: Session) -> bool:
-        """Whether the broker has answered CONNECT, in a version that the device speaks."""
-        if session.return_code is None:
-            if session.problem:
-                self.close()
-            return False
-        self.answered.set_result(not session.speaks_older)
-        return not session.speaks_older
+        self._owner.broker_data(self, data)
 
     def eof_received(self) -> None:
         """The broker hangs up: the transport closes itself, and with it the device's."""
 
     def connection_lost(self, _: Exception | None) -> None:
-        if not self.lost.done():
+        if self.lost is not None and not self.lost.done():
             self.lost.set_result(None)
-        if not self.answered.done():
-            self.answered.set_result(False)
-        elif not self.answered.cancelled() and self.answered.result():
-            self._device.broker_left()
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            self._owner.broker_lost(self)
 
     def pause_writing(self) -> None:
-        self.is_full = True
-        self._device.pause_reading()
+        self._owner.broker_full(self, True)
 
     def resume_writing(self) -> None:
-        self.is_full = False
-        self._device.resume_reading()
+        self._owner.broker_full(self, False)
 
-    def write(self, data: bytes) -> None:
-        sockets.write(self.transport, data)
+    def end(self, session: object) -> None:
+        """What the broker says cannot be passed on: its owner looks at the session."""
+        del session
+        self._owner.broker_data(self, b"")
 
-    def close(self) -> None:
-        sockets.close(self.transport)
+    async def gone(self, within_s: float) -> None:
+        """Wait until it has ended, for so long."""
+        if self.transport is None:
+            return
+        if self.lost is None:
+            self.lost = asyncio.get_running_loop().create_future()
+        await asyncio.wait((self.lost,), timeout=within_s)

@@ -1,75 +1,68 @@
-"""The asyncio shell of one device's connection: two sockets, and what happens between them.
+"""The asyncio shell of one device's connection: two sockets and a timer, and doing what the machine between them wants.
 
-A device must say CONNECT in time. It is then dialled to a broker; what it sends meanwhile waits. Once a broker has
-answered, bytes flow both ways through the session, and for an MQTT 5 device on a 3.1.1 broker through a translation
-before it. A side that cannot write any further stops the other from being read, so the gateway never holds more than
-its buffers. When one side goes, the other gets what is still buffered for it and is closed; publishes that wait for
-their turn still go to the broker at their pace.
+What happens is told to the machine (``connection/machine.py``), and what that asks for is done here, one instruction
+after the other. Nothing is decided here.
 """
 
 import asyncio
+import errno
 import time
-from typing import TYPE_CHECKING, cast
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
 
+from tidegate.gateway.broker_side import BrokerSide
 from tidegate.gateway.connection.flow import BrokerFlow, DeviceFlow
-from tidegate.gateway.connection.opening import ConnectSummary, Opened, Opening, Refusal, connack_refusing
-from tidegate.gateway.connection.session import Session
-from tidegate.gateway.connection.translation import Translation
-from tidegate.gateway.dialling import Dialled, dial_any
+from tidegate.gateway.connection.instructions import (
+    AskOthers,
+    Choose,
+    DeleteSession,
+    Do,
+    Instruction,
+    Judge,
+    Learn5,
+    MakeWay,
+    ToBroker,
+    ToDevice,
+    TurnEnds,
+    WakeAt,
+)
+from tidegate.gateway.connection.machine import Connection
+from tidegate.gateway.connection.summary import ConnectSummary
+from tidegate.gateway.gate import Gate
 from tidegate.gateway.layers import sockets
-from tidegate.gateway.waiting import TOO_LONG, Waiting
-from tidegate.model.observations import HeldClient
-from tidegate.mqtt import violations
-from tidegate.mqtt.client import DISCONNECT
-from tidegate.mqtt.packets import Disconnect, encode
-from tidegate.mqtt.violations import Violation
+from tidegate.gateway.layers.layer import peer_of
+from tidegate.gateway.layers.proxy import encode_header
+from tidegate.gateway.shared.directory import Known
+from tidegate.model.routes import Broker
+from tidegate.mqtt.connect import Connect
 
-if TYPE_CHECKING:
-    from tidegate.gateway.broker_side import BrokerSide
-    from tidegate.gateway.gate import Gate
-
-# How long a broker may take to let go of a client that connects anew.
-GIVE_WAY_S = 1.0
-# A device may be silent for so many times its keep-alive; a broker that watches it as well shall be the first to act.
-SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
-NEARLY_SILENT_FACTOR = 0.9
-# What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
-EARLY_BYTES_MAX = 262_144
-NO_CONNECT = "no CONNECT in time"
-TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
+# The gateway's own: they tell nothing of the broker, and the next try would meet them too.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
 
 class DeviceSide(asyncio.Protocol):
     """The connection of one device, from its first byte on."""
 
     __slots__ = (
-        "_deadline", "_dialling", "_early", "_ended_for", "_flow", "_gate", "_gives_way", "_is_half_closed", "_left",
-        "_opening", "_session", "_writable", "client_id", "connect", "dialled", "side", "translation", "transport",
-        "waiting",
+        "_counted", "_flow", "_gate", "_is_performing", "_known", "_task", "_timer", "_todo", "machine", "side",
+        "transport",
     )  # fmt: skip
 
-    def __init__(self, gate: "Gate") -> None:
-        self.side: BrokerSide | None = None  # once a broker has answered
-        self.connect: ConnectSummary | None = None
-        self.client_id = ""
+    def __init__(self, gate: Gate) -> None:
         self.transport: asyncio.Transport | None = None
-        self.translation: Translation | None = None
-        self.dialled: Dialled | None = None
-        self.waiting: Waiting | None = None
+        self.machine = Connection(gate.terms, time.monotonic())
         self._gate = gate
-        self._session: Session | None = None
+        self.side: BrokerSide | None = None
         self._flow: DeviceFlow | None = None
-        self._opening: Opening | None = Opening(gate.settings.connect_bytes_max, gate.settings.properties_max)
-        self._early = bytearray()
-        self._writable = True
-        self._gives_way = False
-        self._ended_for = ""
-        self._is_half_closed = False
-        self._left = False
-        self._deadline: asyncio.TimerHandle | None = None
-        self._dialling: asyncio.Task[None] | None = None
+        self._known: Known | None = None
+        self._counted: Broker | None = None  # where the router counts this connection
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None  # what the machine waits for
+        self._todo: deque[Instruction] = deque()
+        self._is_performing = False
 
-    # -- what the event loop calls
+    # -- what the event loop and the layers call
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -77,282 +70,277 @@ class DeviceSide(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
-        self._deadline = asyncio.get_running_loop().call_later(
-            self._gate.settings.connect_timeout_s, self.end, NO_CONNECT
-        )
+        self.perform(self.machine.begin())
 
     def data_received(self, data: bytes) -> None:
-        flow, translation = self._flow, self.translation
-        if flow is None or self._session is None:
-            self._receive_early(data)
-        elif translation is None:
-            flow.data_received(data)
+        if self._flow is not None:
+            self._flow.data_received(data)
         else:
-            data = translation.received(data)
-            self._session.passing.expiries_s = translation.message_expiry_s
-            flow.data_received(data)
-            self._attend_translation(translation)
+            self.perform(self.machine.device_data(data, time.monotonic()))
 
     def eof_received(self) -> bool:
-        """The device sends no more. What it sent is still delivered, and answered where the broker does."""
-        upstream = self.side.transport if self.side is not None else None
-        if upstream is None or upstream.is_closing() or not upstream.can_write_eof() or self._holds:
-            return False
-        upstream.write_eof()
-        self._is_half_closed = True
-        self._deadline = asyncio.get_running_loop().call_later(sockets.LINGER_S, self.close)
-        return True
+        side = self.side.transport if self.side is not None else None
+        if side is not None and not side.is_closing() and side.can_write_eof():
+            self.perform(self.machine.device_ended(time.monotonic()))
+        return self.machine.is_half_closed
 
     def connection_lost(self, _: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self._dialling is not None:
-            self._dialling.cancel()
-        if self._session is not None:
-            self._session.leave()
-        if self._holds and not self._ended_for and not self._gives_way and self.waiting is not None:
-            self.waiting.finish()
-        else:
-            self.release_broker()
+        if self._task is not None:
+            self._task.cancel()
+        self.perform(self.machine.device_lost(time.monotonic()))
         self._gate.leave(self)
+        if self.side is None:
+            self._count_no_more()
 
     def pause_writing(self) -> None:
-        self._writable = False
-        if self.side is not None:
-            sockets.pause(self.side.transport)
+        self.perform(self.machine.device_full(True))
 
     def resume_writing(self) -> None:
-        self._writable = True
-        if self.side is not None and not (self.translation is not None and self.translation.is_full):
-            sockets.resume(self.side.transport)
+        self.perform(self.machine.device_full(False))
 
-    # -- what the other side and the gate call
+    def attend(self, now_s: float) -> None:
+        """The session wants more than bytes passed on."""
+        self.perform(self.machine.attend(now_s))
 
-    def deliver(self, data: bytes) -> None:
-        """The broker's packets, for the device."""
-        translation = self.translation
-        if translation is None:
-            self.write(data)
-            return
-        self.write(translation.wrap(data) + translation.answer())
-        self._attend_translation(translation)
-        if translation.is_full and self.side is not None:
-            sockets.pause(self.side.transport)
+    # -- what the broker's side calls
 
-    def write(self, data: bytes) -> None:
-        if data:
-            sockets.write(self.transport, data)
+    def broker_data(self, side: BrokerSide, data: bytes) -> None:
+        if side is self.side:
+            self.perform(self.machine.broker_data(data, time.monotonic()))
 
-    def pause_reading(self) -> None:
-        sockets.pause(self.transport)
+    def broker_lost(self, side: BrokerSide) -> None:
+        if side is self.side:
+            self.side = None
+            self.perform(self.machine.broker_lost(time.monotonic()))
+            if self.side is None and self._task is None:
+                self._count_no_more()
 
-    def resume_reading(self) -> None:
-        """Unless something else keeps the device from being read."""
-        waiting, side = self.waiting, self.side
-        is_blocked = side is not None and side.is_full
-        if not self._gives_way and not is_blocked and not (waiting is not None and waiting.is_full):
-            sockets.resume(self.transport)
+    def broker_full(self, side: BrokerSide, is_full: bool) -> None:
+        if side is self.side:
+            self.perform(self.machine.broker_full(is_full))
 
-    def end(self, reason: str, code: int = 0, answer: bytes = b"") -> None:
-        """Close because of something that is counted. ``code`` is for a device that speaks MQTT 5."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        self._ended_for = reason
-        self._gate.counters.refuse(reason)
-        self.write(answer or self._farewell(code))
-        self.close()
+    # -- what the gate and the layers call
 
-    def dismiss(self) -> None:
-        """The gateway goes: the device shall come again, elsewhere, and its will is not published for that."""
-        if self.side is not None and self._session is not None and self.connect is not None:
-            self.side.write(DISCONNECT)
-        self.end("draining", SHUTTING_DOWN)
-
-    def broker_left(self) -> None:
-        """A broker that speaks MQTT 5 has said why itself."""
-        if self.translation is not None and not self._is_half_closed:
-            # Brokers differ in how long they wait; one that ends so long a silence does it for that.
-            is_silent = self._is_silent(time.monotonic(), NEARLY_SILENT_FACTOR)
-            self.write(self._farewell(KEEP_ALIVE_EXCEEDED if is_silent else SHUTTING_DOWN))
-        self.close()
-        self.release_broker()
+    def end(self, reason: str) -> None:
+        self.perform(self.machine.end(reason))
 
     def close(self) -> None:
         sockets.close(self.transport)
 
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
     def release_broker(self) -> None:
-        """Nothing of this device waits here any more: the broker may know that it is gone."""
-        if self.waiting is not None:
-            self.waiting.abandon(TOO_LONG if self._ended_for == TOO_LONG else "held when it left")
-        if self.side is not None:
-            self.side.close()
-        if self.dialled is not None and not self._left:
-            self._left = True
-            self.dialled.session.forget()
-            if self.translation is not None and self.translation.dropped:
-                self._gate.counters.drop("larger than the client takes", self.translation.dropped)
-            self._gate.forget(self, self.dialled)
+        """The gateway ends: so does what still waits here."""
+        self.perform(self.machine.device_lost(time.monotonic()))
 
-    @property
-    def is_finishing(self) -> bool:
-        """Whether the device is gone, and something it sent still waits."""
-        return self._holds and not self._left
-
-    def held(self, now_s: float) -> HeldClient | None:
-        """Whom an operator sees, where anything waits."""
-        return None if self.waiting is None else self.waiting.held(now_s)
-
-    def says_the_same(self, connect: ConnectSummary) -> bool:
-        """Whether somebody else has this one's credentials."""
-        return self.connect is not None and self.connect.credentials == connect.credentials
-
-    async def give_way(self) -> None:
+    async def give_way(self, within_s: float) -> None:
         """The same client connects anew. The broker must have closed this connection before it sees the other."""
         side = self.side
-        if side is None or side.transport is None:
+        upstream = side.transport if side is not None else None
+        if side is None or upstream is None:
             return
-        self._gives_way = True
-        if self.waiting is not None:
-            self.waiting.abandon("held when it left")
-        self.pause_reading()
-        self.write(self._farewell(TAKEN_OVER))
+        # Where reading is paused the broker's farewell would go unseen.
+        hears = not upstream.is_closing() and upstream.is_reading() and upstream.can_write_eof()
+        self.perform(self.machine.give_way(time.monotonic(), hears_broker=hears))
         try:
-            # Where reading is paused the broker's farewell would go unseen.
-            if not side.transport.is_closing() and side.transport.is_reading() and side.transport.can_write_eof():
-                if not self._is_half_closed:
-                    # A client that is taken over has not died: no will is published, as the embedded brokers have it.
-                    side.transport.write(DISCONNECT)
-                side.transport.write_eof()
-                await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
+            if hears:
+                await side.gone(within_s)
         finally:
-            side.transport.abort()
-        await asyncio.wait((side.lost,), timeout=GIVE_WAY_S)
+            upstream.abort()
+        await side.gone(within_s)
 
-    def look(self, now_s: float) -> None:
-        """Once a second: is the device alive, does the broker know, has anything waited for too long."""
-        waiting = self.waiting
-        if waiting is None or self._session is None:
+    # -- what the machine wants
+
+    def perform(self, todo: list[Instruction]) -> None:
+        """One after the other, in their order: what an instruction leads to comes behind all others."""
+        self._todo.extend(todo)
+        if self._is_performing:
             return
-        self._session.look()
-        is_read = self.transport is not None and not self.transport.is_closing() and self.transport.is_reading()
-        if is_read and self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S):
-            self.end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED)
-        else:
-            waiting.look(now_s)
-
-    def _is_silent(self, now_s: float, factor: float, grace_s: float = 0.0) -> bool:
-        """Whether the device has said nothing for so many times its keep-alive."""
-        if self.connect is None or self._session is None or self._flow is None:
-            return False
-        keep_alive_s = self._gate.keep_alive_of(self.connect, self._session)
-        return now_s - self._flow.heard_s > factor * keep_alive_s + grace_s
-
-    # -- from CONNECT to a broker
-
-    def _receive_early(self, data: bytes) -> None:
-        if self._opening is None:
-            self._early += data
-            if len(self._early) > EARLY_BYTES_MAX:
-                self.end("packet too large", violations.PACKET_TOO_LARGE)
-            return
-        match self._opening.receive(data):
-            case Refusal(reason, answer):
-                self.end(reason, answer=answer)
-            case Opened() as opened:
-                assert self._deadline is not None
-                self._deadline.cancel()
-                self._gate.opened(self)
-                self._gate.counters.bytes_in += len(opened.packet)
-                self.pause_reading()
-                self._opening, self._early = None, bytearray(opened.rest)
-                self.connect = opened.connect
-                self._dialling = asyncio.get_running_loop().create_task(self._reach_broker(opened))
-            case None:
-                pass
-
-    async def _reach_broker(self, opened: Opened) -> None:
-        gate, version = self._gate, opened.connect.version
-        unavailable = connack_refusing(version, violations.SERVER_UNAVAILABLE)
+        self._is_performing = True
         try:
-            while await gate.turn(self):
-                began_s = time.monotonic()
-                dialled = await dial_any(gate, self, opened, await gate.make_way(opened.connect))
-                gate.answered(self, time.monotonic() - began_s, dialled is not None)
-                if dialled is not None:
-                    self._begin(dialled)
-                    return
-        except Violation as violation:
-            gate.gives_up(self)
-            self.end(violation.reason, answer=connack_refusing(version, violation.code))
-        else:
-            self.end("no broker available", answer=unavailable)
+            while self._todo:
+                self._do(self._todo.popleft())
         finally:
-            if self._flow is None:
-                self.close()  # whatever went wrong, the device shall not wait for it
+            self._is_performing = False
 
-    def _begin(self, dialled: Dialled) -> None:
-        """A broker answered: from now on bytes pass, those first that had to wait."""
-        gate, session, side = self._gate, dialled.session, dialled.side
-        assert self.connect is not None
-        self.dialled, self.side, self._session, self.client_id = dialled, side, session, dialled.client_id
-        if session.return_code:
-            gate.counters.refuse("refused by the broker")
-            self.close()
-            return
-        self.waiting = Waiting(self, session, side, gate.keep_alive_of(self.connect, session))
-        gate.accepted(self, dialled)
-        if side.transport is None or side.transport.is_closing() or self.transport is None:
-            self.close()
-            return
-        self._flow = DeviceFlow(self, session, side.transport.write, time.monotonic)
-        if self.translation is None:
-            # A listener with layers calls this side; without any the event loop calls the flow itself.
-            sockets.hand_over(self.transport, self, self._flow)
-            sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
-        if not self._writable:
-            sockets.pause(side.transport)  # what came with CONNACK has filled the device's buffer already
-        early, self._early = bytes(self._early), bytearray()
-        if early:
-            self.data_received(early)
-        self.resume_reading()
+    def _do(self, one: Instruction) -> None:
+        machine = self.machine
+        match one:
+            case ToDevice(data):
+                sockets.write(self.transport, data)
+            case ToBroker(data):
+                if self.side is not None:
+                    sockets.write(self.side.transport, data)
+            case WakeAt(at_s):
+                self._wake_at(at_s)
+            case Do():
+                _DOING[one](self)
+            case Judge(said):
+                self._judge(said)
+            case MakeWay(connect):
+                self._make_way(connect)
+            case Choose(tried):
+                self._count_no_more()
+                self._counted = broker = self._gate.router.take(self._known, tried)
+                speaks_5 = None if broker is None else self._gate.speaks_5(broker)
+                self.perform(machine.chosen(broker, speaks_5, time.monotonic()))
+            case DeleteSession(broker, packet):
+                self._await(self._delete_session(broker, packet))
+            case AskOthers(brokers, since_s):
+                self._await(self._ask_others(brokers, since_s))
+            case TurnEnds(took_s, ok):
+                self._gate.answered(self, took_s, ok)
+            case Learn5(broker, speaks):
+                self._gate.learn_5(broker, speaks=speaks)
 
-    # -- beside the bytes
+    def _pause_broker(self) -> None:
+        if self.side is not None:
+            sockets.pause(self.side.transport)
 
-    @property
-    def _holds(self) -> bool:
-        return self._session is not None and self._session.passing.hold.waiting > 0
-
-    def attend(self, now_s: float) -> None:
-        """There is more to the session than bytes: answers, a problem, publishes that wait."""
-        session = self._session
-        assert session is not None
-        session.attention = False
-        if session.answer:
-            answer = session.take_answer()
-            if self._writable:
-                self.deliver(answer)
-            else:
-                self.end("answers are not read")
-        if session.problem:
-            self.end(session.problem, session.code)
-        elif self._holds and self.waiting is not None:
-            self.waiting.begin(now_s)
-
-    def _attend_translation(self, translation: Translation) -> None:
-        self.write(translation.answer())
-        if self.side is not None and (upstream := translation.answer_upstream()):
-            self.side.write(upstream)
-        if translation.problem:
-            self.end(translation.problem, translation.code)
-        elif translation.closes_without_disconnect:
-            self.close()
-        elif self._writable and not translation.is_full and self.side is not None:
+    def _resume_broker(self) -> None:
+        if self.side is not None:
             sockets.resume(self.side.transport)
 
-    def _farewell(self, code: int) -> bytes:
-        """What a device that speaks MQTT 5 is told at the end."""
-        if not code or self.connect is None or self.connect.version < 5 or self._session is None:
-            return b""
-        if self.translation is not None:
-            return self.translation.farewell(code)
-        return encode(Disconnect(code=code), 5) if not self._session.disconnected else b""
+    def _close_broker(self) -> None:
+        if self.side is not None:
+            sockets.close(self.side.transport)
+
+    def _abort_broker(self) -> None:
+        """Nothing more is heard of it."""
+        side, self.side = self.side, None
+        if side is not None and side.transport is not None:
+            side.transport.abort()
+        elif self._task is not None:
+            self._task.cancel()
+
+    def _end_writing(self) -> None:
+        upstream = self.side.transport if self.side is not None else None
+        if upstream is not None and not upstream.is_closing():
+            upstream.write_eof()
+
+    def _wake_at(self, at_s: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at_s is not None:
+            later_s = max(0.0, at_s - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(later_s, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        self.perform(self.machine.woken(time.monotonic()))
+
+    def _count_no_more(self) -> None:
+        counted, self._counted = self._counted, None
+        if counted is not None:
+            self._gate.router.give_back(counted)
+
+    # -- what takes time
+
+    def _await(self, what: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.get_running_loop().create_task(what)
+
+    def _judge(self, said: Connect) -> None:
+        assert self.transport is not None
+        presented = self._gate.presented(said, peer_of(self.transport))
+        found = self._gate.identities.judge(presented, time.time())
+        if found is None:
+            self._await(self._judge_slowly(presented))
+        else:
+            self.perform(self.machine.judged(found))
+
+    async def _judge_slowly(self, presented: Any) -> None:
+        found = await self._gate.identities.judge_slowly(presented)
+        self._task = None
+        self.perform(self.machine.judged(found))
+
+    def _await_turn(self) -> None:
+        self._gate.await_turn(self, self._turned)
+
+    def _turned(self, granted: bool) -> None:
+        self.perform(self.machine.turned(granted, time.monotonic()))
+
+    def _make_way(self, connect: ConnectSummary) -> None:
+        known = self._gate.router.known(self._gate.digest_of(connect))
+        if self._gate.is_elsewhere(known):
+            self._await(self._make_way_slowly(connect))
+        else:
+            self._way_made(connect, known)
+
+    async def _make_way_slowly(self, connect: ConnectSummary) -> None:
+        known = await self._gate.make_way(connect)
+        self._task = None
+        self._way_made(connect, known)
+
+    def _way_made(self, connect: ConnectSummary, known: Known | None) -> None:
+        self._known = known
+        self.perform(self.machine.way_made(self._gate.credits_left(connect, known, time.monotonic())))
+
+    def _dial(self) -> None:
+        self._await(self._connect())
+
+    async def _connect(self) -> None:
+        broker = self.machine.broker
+        assert broker is not None
+        side = BrokerSide(self)
+        shortage = False
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: side, broker.host, broker.port)
+        except OSError as error:
+            shortage = error.errno in _SHORTAGES
+        self._task = None
+        if side.transport is None:
+            self.perform(self.machine.not_reached(own_shortage=shortage))
+            return
+        self.side = side
+        if broker.proxy_protocol and self.transport is not None:
+            peer = peer_of(self.transport)
+            side.transport.write(encode_header(peer, self.transport.get_extra_info("sockname")[:2]))
+        self.perform(self.machine.reached())
+
+    async def _delete_session(self, broker: Broker, packet: bytes) -> None:
+        code = await self._gate.ask(broker, packet)
+        self._task = None
+        self.perform(self.machine.asked(code, time.monotonic()))
+
+    async def _ask_others(self, brokers: tuple[Broker, ...], since_s: float) -> None:
+        is_well = False
+        for broker in brokers:
+            is_well = is_well or await self._gate.evidence.is_well(broker, since_s)
+        self._task = None
+        self.perform(self.machine.told(is_well, time.monotonic()))
+
+    # -- once a broker has answered
+
+    def _begin_flow(self) -> None:
+        """The event loop calls the session's own flows from now on; behind layers, this side does."""
+        gate, session, side = self._gate, self.machine.session, self.side
+        assert session is not None
+        gate.accepted(self)
+        if side is None or side.transport is None or side.transport.is_closing() or self.transport is None:
+            self.close()
+            return
+        if self.machine.translation is None:
+            self._flow = DeviceFlow(self, session, side.transport.write, time.monotonic)
+            sockets.hand_over(self.transport, self, self._flow)
+            sockets.hand_over(side.transport, side, BrokerFlow(side, session, self.transport.write))
+
+
+_DOING: dict[Do, Callable[[DeviceSide], None]] = {
+    Do.KNOW: lambda side: side._gate.opened(side),
+    Do.PAUSE_DEVICE: lambda side: sockets.pause(side.transport),
+    Do.RESUME_DEVICE: lambda side: sockets.resume(side.transport),
+    Do.PAUSE_BROKER: DeviceSide._pause_broker,
+    Do.RESUME_BROKER: DeviceSide._resume_broker,
+    Do.CLOSE_DEVICE: DeviceSide.close,
+    Do.CLOSE_BROKER: DeviceSide._close_broker,
+    Do.ABORT_BROKER: DeviceSide._abort_broker,
+    Do.END_WRITING: DeviceSide._end_writing,
+    Do.AWAIT_TURN: DeviceSide._await_turn,
+    Do.LEAVE_LINE: lambda side: side._gate.gives_up(side),
+    Do.DIAL: DeviceSide._dial,
+    Do.FLOW: DeviceSide._begin_flow,
+    Do.FORGET: lambda side: side._gate.forget(side),
+}

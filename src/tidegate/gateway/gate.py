@@ -4,26 +4,27 @@ What the processes of a gateway have to agree on is in the memory they share; he
 """
 
 import asyncio
-import random
+import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-import msgspec
-
-from tidegate.control.limiting.credits import LEVEL_MAX, ClientCredits
+from tidegate.control.limiting.credits import LEVEL_MAX
 from tidegate.gateway.admitting import Admitting
-from tidegate.gateway.asking import Evidence
-from tidegate.gateway.connection.advising import AdviceInForce, place_of
+from tidegate.gateway.asking import Evidence, ask
+from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
-from tidegate.gateway.connection.holding import Hold
-from tidegate.gateway.connection.noting import Noted, Noting
-from tidegate.gateway.connection.opening import ConnectSummary
-from tidegate.gateway.connection.passing import Passing, TopicRules
-from tidegate.gateway.connection.session import Session
-from tidegate.gateway.device_side import GIVE_WAY_S, NO_CONNECT, DeviceSide
-from tidegate.gateway.dialling import Dialled
+from tidegate.gateway.connection.instructions import Instruction
+from tidegate.gateway.connection.machine import NO_CONNECT, Connection
+from tidegate.gateway.connection.noting import Noted
+from tidegate.gateway.connection.passing import TopicRules
+from tidegate.gateway.connection.summary import ConnectSummary
+from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.expiring import ExpiringSessions
+from tidegate.gateway.identity.judging import Identities
+from tidegate.gateway.identity.verdicts import Presented
+from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.presence import Presence
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
@@ -37,6 +38,7 @@ from tidegate.gateway.shared.summing import state_of
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.observations import GatewayState, HeldClient
 from tidegate.model.routes import Broker
+from tidegate.mqtt.connect import Connect
 
 # How late the event loop is for one more level of overload.
 LATE_US_PER_LEVEL = 20_000
@@ -44,7 +46,21 @@ LATE_US_PER_LEVEL = 20_000
 UNKNOWN_SHARE = 4
 # A broker that did not know MQTT 5 is tried again after this time: it may have been replaced.
 UNKNOWN_5_S = 600.0
+# How long a broker may take to let go of a client that connects anew.
+GIVE_WAY_S = 1.0
 _VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
+
+
+class Member(Protocol):
+    """One connection, as the gate needs it: its machine, and somebody to do what that wants."""
+
+    machine: Connection
+
+    def perform(self, todo: list[Instruction]) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def release_broker(self) -> None: ...
+    async def give_way(self, within_s: float) -> None: ...
 
 
 class Gate:
@@ -59,28 +75,36 @@ class Gate:
         slot: int = 0,
         peers: Peers | None = None,
         noted: Noted | None = None,
+        identities: Identities,
+        own: tuple[str, str] = ("", ""),
         probe: bytes = b"",
     ) -> None:
-        """``noted``: what is acknowledged is noted there, if anywhere. ``probe``: a CONNECT in its own name."""
+        """``noted``: what is acknowledged is noted there, if anywhere. ``own``: the gateway's user and password at the
+        brokers. ``probe``: a CONNECT in its own name."""
         self.settings = settings
         self.noted = noted
+        self.identities = identities
         self.router = router
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
         self.classes = Classes(classes, self.counters)
         self.evidence = Evidence(probe, settings.broker_timeout_s)
         self.presence = Presence(router.claim, router.release)
-        self.limits = Limits(
-            packet_bytes_max=settings.packet_bytes_max,
-            topic_bytes_max=settings.topic_bytes_max,
-            properties_max=settings.properties_max,
-            keep_alive_s_max=settings.keep_alive_s_max,
-        )
         buckets = (
             shared.bucket(number, rate_per_s=one.rate_per_s, burst=one.burst, name=", ".join(one.topics))
             for number, one in enumerate(settings.limits)
         )
-        self._rules = TopicRules(classes, [(one.topics, b) for one, b in zip(settings.limits, buckets, strict=True)])
+        self.terms = Terms(
+            _limits(settings),
+            TopicRules(classes, [(one.topics, b) for one, b in zip(settings.limits, buckets, strict=True)]),
+            self.classes,
+            advice,
+            self.counters,
+            own_user=own[0].encode(),
+            own_password=own[1].encode(),
+            token=lambda: f"tidegate-{secrets.token_hex(12)}",
+            noted=noted,
+        )
         self._admitting = Admitting(settings.admitting_max, settings.admission_s_max, self.counters)
         self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, router)
         self._class_names = [one.name for one in classes]
@@ -88,15 +112,15 @@ class Gate:
         self._row = shared.rows[slot]
         self._slot = slot
         self._peers = peers
-        self._devices: set[DeviceSide] = set()
-        self._leaving: set[DeviceSide] = set()  # who has gone, and has publishes that still wait
-        self._unknown: dict[DeviceSide, None] = {}  # who has not said CONNECT yet, the oldest first
-        self._by_client: dict[bytes, DeviceSide] = {}
+        self._devices: set[Member] = set()
+        self._leaving: set[Member] = set()  # who has gone, and has publishes that still wait
+        self._unknown: dict[Member, None] = {}  # who has not said CONNECT yet, the oldest first
+        self._by_client: dict[bytes, Member] = {}
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
 
-    def admit(self, device: DeviceSide) -> bool:
+    def admit(self, device: Member) -> bool:
         if len(self._devices) + len(self._leaving) >= self.settings.connections_max:
             self.counters.refuse("too many connections")
             return False
@@ -104,106 +128,142 @@ class Gate:
         self.counters.connections += 1
         self._unknown[device] = None
         if len(self._unknown) > max(1, self.settings.connections_max // UNKNOWN_SHARE):
-            next(iter(self._unknown)).end(NO_CONNECT)
+            oldest = next(iter(self._unknown))
+            oldest.perform(oldest.machine.end(NO_CONNECT))
         return True
 
-    def opened(self, device: DeviceSide) -> None:
+    def opened(self, device: Member) -> None:
         """It has said who it is."""
         self._unknown.pop(device, None)
 
-    async def turn(self, device: DeviceSide) -> bool:
-        """Wait until it is this client's turn to be connected to a broker; False where it took too long."""
-        return await self._admitting.turn(device)
+    def await_turn(self, device: Member, turned: Callable[[bool], None]) -> None:
+        """``turned`` is called when it is this client's turn to be connected to a broker, or when it took too long."""
+        self._admitting.ask(device, turned)
 
-    def answered(self, device: DeviceSide, took_s: float, ok: bool) -> None:
+    def answered(self, device: Member, took_s: float, ok: bool) -> None:
         """A broker answered the client whose turn it was, or none did."""
+        if ok and device.machine.broker is not None:
+            self.evidence.answered(device.machine.broker)
         self._admitting.answered(device, took_s, ok)
 
-    def gives_up(self, device: DeviceSide) -> None:
+    def gives_up(self, device: Member) -> None:
         self._admitting.left(device)
 
-    def accepted(self, device: DeviceSide, dialled: Dialled) -> None:
+    def accepted(self, device: Member) -> None:
         """A broker took the client on: it may come back to it."""
-        assert device.connect is not None
-        self.counters.version(_version_name(device.connect, dialled), 1)
-        self.router.accepted(dialled.client_id, dialled.side.broker, device.connect.credentials)
-        if device.connect.version == 5:
-            self.learn_5(dialled.side.broker, speaks=dialled.translation is None)
-        if dialled.client_id:
-            client = self.router.digest(dialled.client_id)
+        machine = device.machine
+        connect, broker = machine.connect, machine.broker
+        assert connect is not None
+        assert broker is not None
+        self.counters.version(_version_name(machine), 1)
+        if connect.version == 5:
+            self.learn_5(broker, speaks=machine.translation is None)
+        if connect.client_id:
+            client = self.digest_of(connect)
+            self.router.accepted(client, broker, connect.owner)
             self._sessions.keep(client)
             self._by_client[client] = device
 
-    def leave(self, device: DeviceSide) -> None:
+    def leave(self, device: Member) -> None:
         """The device's own connection has ended. What it left behind may still wait here."""
         self._admitting.left(device)
         self._unknown.pop(device, None)
         if device in self._devices:
             self._devices.discard(device)
             self.counters.connections -= 1
-            if device.is_finishing:
+            if device.machine.is_leaving:
                 self._leaving.add(device)
 
-    def forget(self, device: DeviceSide, dialled: Dialled) -> None:
+    def forget(self, device: Member) -> None:
         """Nothing is left of the device."""
         self._leaving.discard(device)
-        if device.waiting is None or device.connect is None:
+        machine, now_s = device.machine, time.monotonic()
+        connect, session, broker = machine.connect, machine.session, machine.broker
+        if not machine.is_accepted or connect is None or session is None or broker is None:
             return  # no broker took it on
-        self.counters.version(_version_name(device.connect, dialled), -1)
-        client_id, now_s = dialled.client_id, time.monotonic()
-        digest = self.router.digest(client_id)
+        self.counters.version(_version_name(machine), -1)
+        digest = self.digest_of(connect)
         if self._by_client.get(digest) is device:
             del self._by_client[digest]
-            self.router.left(client_id, dialled.session.passing.hold.credits.state(now_s), now_s)
-        translation, plan = dialled.translation, dialled.plan
-        if translation is not None and plan is not None and translation.delete_session_after_s is not None:
-            self._sessions.expire(
-                digest,
-                dialled.side.broker,
-                plan.deletion,
-                after_s=translation.delete_session_after_s,
-                left_at_s=now_s,
-            )
+            self.router.left(digest, session.passing.hold.credits.state(now_s), now_s)
+        deletion = machine.deletion
+        if deletion is not None:
+            self._sessions.expire(digest, broker, deletion.packet, after_s=deletion.after_s, left_at_s=now_s)
+
+    # -- one client twice
+
+    def digest_of(self, connect: ConnectSummary) -> bytes:
+        """What stands for a client between the processes; nothing for one without an identifier."""
+        return self.router.digest(connect.client_id) if connect.client_id else b""
+
+    def is_elsewhere(self, known: Known | None) -> bool:
+        """Whether a client that is being connected has another connection that is not gone for certain."""
+        return known is not None and self._shared.slot_of(known.process) is not None
 
     async def make_way(self, connect: ConnectSummary) -> Known | None:
         """What is known of a client, once its old connection has ended.
 
         A client that is still connected, here or on another process, connects again: that one ends first. A
-        broker that met both at once would hold the new one back for a second. Only a client with the same
-        credentials is taken to be the same; any other is for the broker to judge. So is everything where the broker
-        speaks MQTT 5: it tells the old connection why it ends.
+        broker that met both at once would hold the new one back for a second. Only a client that is the same for
+        certain is taken to be the same; any other is for the broker to judge. So is everything where the broker speaks
+        MQTT 5: it tells the old connection why it ends.
         """
-        known = self.router.known(connect.client_id)
+        digest = self.digest_of(connect)
+        known = self.router.known(digest)
         slot = self._shared.slot_of(known.process) if known is not None else None
         if slot is None:
             return known
-        digest = self.router.digest(connect.client_id)
         if slot == self._slot:
-            await self._let_go(digest, connect.credentials)
+            await self._let_go(digest, connect.owner)
         elif self._peers is not None:
-            await self._peers.ask_to_leave(slot, digest, connect.credentials, 2 * GIVE_WAY_S)
-        return self.router.known(connect.client_id)
+            await self._peers.ask_to_leave(slot, digest, connect.owner, 2 * GIVE_WAY_S)
+        return self.router.known(digest)
 
-    async def _let_go(self, digest: bytes, credentials: bytes) -> bool:
+    async def _let_go(self, digest: bytes, owner: bytes) -> bool:
         """Whether the client is not connected here any more."""
         await self._sessions.settled(digest)
         before = self._by_client.get(digest)
         if before is None:
             return True
-        if before.connect is None or before.connect.credentials != credentials:
+        machine = before.machine
+        if machine.connect is None or machine.connect.owner != owner:
             return False
-        if before.side is not None and self.speaks_5(before.side.broker):
+        if machine.broker is not None and self.speaks_5(machine.broker):
             return False
-        await before.give_way()
+        await before.give_way(GIVE_WAY_S)
         await self._sessions.settled(digest)  # that of the old connection may end with it
         return True
+
+    def credits_left(self, connect: ConnectSummary, known: Known | None, now_s: float) -> CreditsLeft | None:
+        """What the client has left: of its connection that is still here, else of its last one."""
+        before = self._by_client.get(self.digest_of(connect)) if known is not None else None
+        if before is not None:
+            machine = before.machine
+            if machine.session is not None and machine.connect is not None and machine.connect.owner == connect.owner:
+                return machine.session.passing.hold.credits.state(now_s)
+        return known.credits if known is not None else None
+
+    async def ask(self, broker: Broker, packet: bytes) -> int | None:
+        return await ask(broker, packet, self.settings.broker_timeout_s)
+
+    def presented(self, said: Connect, peer: Peer) -> Presented:
+        """What a client shows of itself."""
+        return Presented(
+            user=said.user,
+            password=said.password,
+            client_id=said.client_id.decode(),
+            address=peer.address[0],
+            certificate=peer.certificate,
+        )
+
+    # -- all of them
 
     def start(self) -> None:
         if self._peers is not None:
             self._peers.start(self._let_go)
 
     async def stop(self) -> None:
-        for device in tuple(self._by_client.values()):
+        for device in (*self._by_client.values(), *self._leaving):
             device.release_broker()
         self._sessions.stop()
         self.evidence.stop()
@@ -216,78 +276,18 @@ class Gate:
 
     def abort_all(self) -> None:
         for device in tuple(self._devices):
-            if device.transport is not None:
-                device.transport.abort()
+            device.abort()
 
     async def drain(self, drain_s: float) -> None:
         """Send everybody away, evenly over the time: devices that all come again at once are a storm."""
         devices, began_s = list(self._devices), time.monotonic()
         for number, device in enumerate(devices, start=1):
-            device.dismiss()
+            device.perform(device.machine.dismiss())
             ahead_s = began_s + drain_s * number / len(devices) - time.monotonic()
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)
 
-    # -- what a connection needs
-
-    def session(self, connect: ConnectSummary, known: Known | None, *, translated: bool = False) -> Session:
-        now_s, settings = time.monotonic(), self.settings
-        credits_now = ClientCredits(
-            settings.client_credits_max,
-            settings.client_credits_per_s,
-            now_s,
-            self._credits_left(connect, known, now_s),
-            self.counters.overload,
-        )
-        version = 4 if translated else connect.version
-        # Those without a name are others every time.
-        place = place_of(connect.client_id.encode()) if connect.client_id else random.random()  # noqa: S311
-        passing = Passing(
-            Hold(
-                credits_now,
-                bytes_max=settings.held_bytes_max,
-                hold_s_max=settings.hold_s_max,
-                keep_alive_s=connect.keep_alive_s,
-            ),
-            self._rules,
-            self.classes,
-            self.advice,
-            self.counters,
-            enforces=settings.enforce_advice,
-            version=version,
-            tells_quota=settings.tell_quota_exceeded and connect.version == 5,
-            place=place,
-        )
-        takes_news = connect.version == 5 and connect.wants_problems
-        # Behind a translation a packet may be longer than it came: the topic stands where an alias did.
-        longer = settings.topic_bytes_max if translated else 0
-        limits = msgspec.structs.replace(self.limits, packet_bytes_max=settings.packet_bytes_max + longer)
-        news_bytes_max = connect.packet_bytes_max if takes_news else 0
-        return Session(
-            version,
-            limits,
-            self.advice,
-            passing,
-            keep_alive_s=connect.keep_alive_s,
-            news_bytes_max=news_bytes_max,
-            packet_bytes_max=connect.packet_bytes_max,
-            noting=Noting(self.noted, version) if self.noted is not None else None,
-            place=place,
-        )
-
-    def _credits_left(
-        self, connect: ConnectSummary, known: Known | None, now_s: float
-    ) -> tuple[float, float, float] | None:
-        """What the client has left: of its connection that is still here, else of its last one."""
-        before = self._by_client.get(self.router.digest(connect.client_id)) if known is not None else None
-        if before is not None and before.dialled is not None and before.says_the_same(connect):
-            return before.dialled.session.passing.hold.credits.state(now_s)
-        return known.credits if known is not None else None
-
-    def keep_alive_of(self, connect: ConnectSummary, session: Session) -> float:
-        """How long the device may be silent, as far as anybody said; one that names no time gets the longest."""
-        said_s = connect.keep_alive_s if session.keep_alive_s is None else session.keep_alive_s
-        return float(min(said_s or self.settings.keep_alive_s_max, self.settings.keep_alive_s_max))
+    # -- what brokers speak
 
     def speaks_5(self, broker: Broker) -> bool | None:
         """Whether a broker speaks MQTT 5; None where nobody knows yet."""
@@ -306,11 +306,11 @@ class Gate:
         now_s, held = time.monotonic(), list[HeldClient]()
         self.advice.current()  # one that has lapsed is none from now on
         self._feel()
-        for device in tuple(self._devices):
-            device.look(now_s)
-            if (one := device.held(now_s)) is not None:
+        for device in (*self._devices, *self._leaving):
+            if todo := device.machine.look(now_s):
+                device.perform(todo)
+            if (one := device.machine.held(now_s)) is not None:
                 held.append(one)
-        held += [one for device in self._leaving if (one := device.held(now_s)) is not None]
         self._row.tell_held(held, Counter(one.reason for one in held))
 
     def _feel(self) -> None:
@@ -320,8 +320,8 @@ class Gate:
             self.counters.overload = level
             now_s = time.monotonic()
             for device in self._devices:
-                if device.dialled is not None:
-                    device.dialled.session.passing.hold.credits.overload(level, now_s)
+                if device.machine.session is not None:
+                    device.machine.session.passing.hold.credits.overload(level, now_s)
 
     def tell(self) -> None:
         """What this process counted, for all to see. Called many times a second."""
@@ -342,5 +342,24 @@ class Gate:
         )
 
 
-def _version_name(connect: ConnectSummary, dialled: Dialled) -> str:
-    return _VERSION_NAMES[connect.version] if dialled.translation is None else "5 on 3.1.1"
+def _version_name(machine: Connection) -> str:
+    assert machine.connect is not None
+    return _VERSION_NAMES[machine.connect.version] if machine.translation is None else "5 on 3.1.1"
+
+
+def _limits(settings: GatewaySettings) -> Limits:
+    return Limits(
+        packet_bytes_max=settings.packet_bytes_max,
+        topic_bytes_max=settings.topic_bytes_max,
+        properties_max=settings.properties_max,
+        keep_alive_s_max=settings.keep_alive_s_max,
+        connect_bytes_max=settings.connect_bytes_max,
+        connect_s_max=settings.connect_timeout_s,
+        broker_s_max=settings.broker_timeout_s,
+        held_bytes_max=settings.held_bytes_max,
+        hold_s_max=settings.hold_s_max,
+        credits_max=settings.client_credits_max,
+        credits_per_s=settings.client_credits_per_s,
+        enforces_advice=settings.enforce_advice,
+        tells_quota=settings.tell_quota_exceeded,
+    )

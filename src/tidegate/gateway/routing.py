@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from tidegate.control.placement.weighted import choose, may_take
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import key_of
-from tidegate.gateway.shared.directory import Known
+from tidegate.gateway.shared.directory import DIGEST_BYTES, Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.model.routes import Broker, Routes
 
@@ -53,29 +53,21 @@ class Router:
     def give_back(self, broker: Broker) -> None:
         self._loads.change(broker.name, -1)
 
-    def accepted(self, client_id: str, broker: Broker, credentials: bytes = b"") -> None:
-        """The broker took the client on. One without an identifier has no session to come back to.
+    def accepted(self, client: bytes, broker: Broker, owner: bytes = bytes(DIGEST_BYTES)) -> None:
+        """The broker took the client on, which is named by its digest. One without an identifier has no session to come
+        back to.
 
         Only an accepted connection is remembered: a client that a broker refused would else be sent to it for ever.
         """
-        if client_id:
+        if client:
             self._directory.arrive(
-                self._directory.digest(client_id),
-                process=self._process,
-                broker=key_of(broker.name),
-                credentials=credentials,
-                now_s=self._clock(),
+                client, process=self._process, broker=key_of(broker.name), credentials=owner, now_s=self._clock()
             )
 
-    def left(self, client_id: str, credits_left: tuple[float, float, float] | None, now_s: float) -> None:
+    def left(self, client: bytes, credits_left: tuple[float, float, float] | None, now_s: float) -> None:
         """The client's last connection on this process has ended."""
-        if client_id:
-            self._directory.leave(
-                self._directory.digest(client_id),
-                process=self._process,
-                credits_left=credits_left,
-                now_s=now_s,
-            )
+        if client:
+            self._directory.leave(client, process=self._process, credits_left=credits_left, now_s=now_s)
 
     def claim(self, device: str) -> bool:
         """Whether no other process counts a device that came by HTTP; this one does from now on."""
@@ -89,7 +81,7 @@ class Router:
 
     def release(self, device: str) -> None:
         """This process counts it no more."""
-        self.left(f"{_BY_HTTP}{device}", None, self._clock())
+        self.left(self._directory.digest(f"{_BY_HTTP}{device}"), None, self._clock())
 
     def claim_absent(self, client: bytes, since_s: float) -> bool:
         """Whether nobody has seen a client since then; if so, whoever meets it has to ask this process first."""
@@ -102,9 +94,9 @@ class Router:
         """What stands for a client between the processes."""
         return self._directory.digest(client_id)
 
-    def known(self, client_id: str) -> Known | None:
-        """What any process knows of a client; nothing of one without an identifier."""
-        return self._directory.find(self._directory.digest(client_id)) if client_id else None
+    def known(self, client: bytes) -> Known | None:
+        """What any process knows of a client, by its digest; nothing of one without an identifier."""
+        return self._directory.find(client) if client else None
 
     def _last(self, known: Known | None, excluded: Collection[str]) -> Broker | None:
         if known is None:

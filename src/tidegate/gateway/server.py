@@ -17,6 +17,8 @@ from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
 from tidegate.gateway.http_connections import GuardedProtocol
+from tidegate.gateway.identity.judging import Identities
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
 from tidegate.gateway.listening import Bound, bind, http_tls, serve
@@ -55,6 +57,7 @@ class Gateway:
         settings: GatewaySettings,
         say: Say,
         classes: Sequence[DeviceClass] = DEFAULT_CLASSES,
+        identity: IdentitySettings | None = None,
         *,
         shared: Shared | None = None,
         slot: int = 0,
@@ -75,6 +78,7 @@ class Gateway:
         self._say = say
         # Without a log nothing of what is acknowledged reaches tables: there is nothing to compare.
         noted = Noted() if settings.ledger and installation.slices else None
+        self._identities = Identities(identity or IdentitySettings(), None, time.time)
         self.gate = Gate(
             settings,
             router,
@@ -84,6 +88,8 @@ class Gateway:
             slot=slot,
             peers=peers,
             noted=noted,
+            identities=self._identities,
+            own=(installation.mqtt_user, installation.mqtt_password),
             probe=mqtt.encode_connect(
                 f"tidegate-{settings.name}-asks-{process}",
                 user=installation.mqtt_user,

@@ -58,6 +58,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
     user: bytes | None = None
     password: bytes | None = None
     properties: Properties = EMPTY
+    is_bridge: bool = False  # another broker, which says so in a bit of the version
 
     def __repr__(self) -> str:
         """Without credentials: what is printed is kept somewhere."""
@@ -108,6 +109,7 @@ def parse_connect(body: bytes, properties_max: int) -> Connect:
         user=user,
         password=password,
         properties=properties,
+        is_bridge=level != version,
     )
 
 
@@ -130,6 +132,7 @@ def encode_connect(connect: Connect) -> bytes:
         properties=encode_properties_of(connect.properties, version),
         will_flags=will_flags,
         will=will_fields,
+        is_bridge=connect.is_bridge,
     )
 
 

@@ -19,10 +19,11 @@ def encode_connect_body(
     properties: bytes = b"",
     will_flags: int = 0,
     will: bytes = b"",
+    is_bridge: bool = False,
 ) -> bytes:
     """``properties`` and ``will`` come encoded; the fields of the latter are announced by ``will_flags``."""
     flags = CLEAN * clean | USER * (user is not None) | PASSWORD * (password is not None) | will_flags
-    parts = [encode_text(NAMES[version]), bytes((version, flags)), keep_alive_s.to_bytes(2, "big")]
+    parts = [encode_text(NAMES[version]), bytes((version | BRIDGE * is_bridge, flags)), keep_alive_s.to_bytes(2, "big")]
     parts += (properties, encode_text(client_id), will)
     parts += (encode_text(field) for field in (user, password) if field is not None)
     return b"".join(parts)

@@ -9,9 +9,11 @@ A device's packets are judged strictly as far as their fixed header, their topic
 topic of a device is nearly always the one of its publish before: that one is compared instead of judged again.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 LENGTH_BYTES_MAX: Final = 4
+QOS_2: Final = 1 << 16
 _RESERVED: Final = 0
 _PUBLISH: Final = 3
 _PUBACK: Final = 4
@@ -134,11 +136,16 @@ def variable_length(data: bytes, position: int, end: int) -> tuple[int, int]:
 class FrameScanner:
     """One direction of one connection. It holds at most one unfinished packet of at most ``packet_bytes_max``.
 
-    After each ``scan``: ``kinds`` has a bit (1 << packet type) for each type that came, ``publishes`` and ``cost`` (in
-    credits) say how many and how dear, ``acknowledged`` counts PUBACK and PUBCOMP, ``pings`` and ``packets`` what they
-    say. ``topic`` is that of a device's last publish, and ``topics`` how often it changed. ``problem`` says why no
-    further packet can be cut, and ``code`` the same as MQTT 5 does. A device that publishes on the ``forbidden`` topic
-    is one that forges advice.
+    After each ``scan``: ``kinds`` has a bit (1 << packet type) for each type that came, and ``QOS_2`` where a publish
+    was of that kind; ``publishes`` and ``cost`` (in credits) say how many and how dear, ``expecting`` how many of them
+    were at QoS 1, ``acknowledged`` counts PUBACK and PUBCOMP, ``confirmed`` PUBACK alone, ``pings`` and ``packets``
+    what they say. ``topic`` is that of a device's last publish, and ``topics`` how often it changed. ``problem`` says
+    why no further packet can be cut, and ``code`` the same as MQTT 5 does. A device that publishes on the ``forbidden``
+    topic is one that forges advice.
+
+    ``allows`` says of a topic whether it may be published on, where that is asked at all: it is asked when a topic is
+    another than before. ``refused`` counts the publishes that may not pass. MQTT 5 has words for each of them; before
+    it, the first is a problem.
     """
 
     def __init__(  # noqa: PLR0917 - compiled code takes its arguments by place
@@ -149,6 +156,7 @@ class FrameScanner:
         from_device: bool = False,
         properties_max: int = 64,
         forbidden: bytes = b"",
+        allows: Callable[[bytes], bool] | None = None,
     ) -> None:
         self.problem = ""
         self.code = 0
@@ -159,7 +167,12 @@ class FrameScanner:
         self.topics = 0
         self.pings = 0
         self.packets = 0
+        self.refused = 0
+        self.expecting = 0
+        self.confirmed = 0
         self.topic = b""
+        self._allows = allows
+        self._is_allowed = True
         self._forbidden = forbidden
         self._packet_bytes_max = packet_bytes_max
         self._topic_bytes_max = topic_bytes_max
@@ -179,14 +192,24 @@ class FrameScanner:
         """Bytes of the packet that has begun and not ended."""
         return len(self._tail)
 
+    def allow(self, allows: Callable[[bytes], bool] | None) -> None:
+        """Other topics are allowed from now on."""
+        self._allows, self._is_allowed = allows, True
+        self._topic_field = self.topic = b""
+        self._last_first = 0
+
     def scan(self, chunk: bytes) -> bytes:
         """The bytes that are whole packets; those before a problem are still good."""
         if self._is_like_the_last(chunk):
             self.kinds, self.publishes, self.packets = 1 << _PUBLISH, 1, 1
             self.cost = 1 + (len(chunk) >> _CREDIT_BYTES_SHIFT)
-            self.acknowledged = self.topics = self.pings = 0
+            self.acknowledged = self.confirmed = self.topics = self.pings = self.refused = 0
+            self.expecting = 1 if chunk[0] & 6 == 2 else 0
+            if chunk[0] & 6 == 4:
+                self.kinds |= QOS_2
             return chunk
         self.kinds = self.publishes = self.cost = self.acknowledged = self.topics = self.pings = self.packets = 0
+        self.refused = self.expecting = self.confirmed = 0
         if self.problem:
             return b""
         data = chunk
@@ -254,16 +277,27 @@ class FrameScanner:
         if self._from_device and (self.packets >= _PACKETS_MAX or (kind == _PINGREQ and self.pings >= _PINGS_MAX)):
             return self._fail("too many packets at once", _RATE_TOO_HIGH)
         if kind == _PUBLISH:
-            if self._from_device and not self._judge_publish(data, first, body, end):
+            if self._from_device:
+                if not self._judge_publish(data, first, body, end):
+                    return False
+            elif self._allows is not None and not self._hear_publish(data, body, end):
                 return False
             self.publishes += 1
+            if first & 6 == 2:
+                self.expecting += 1
+            elif first & 6:
+                self.kinds |= QOS_2
             self.cost += 1 + ((end - position) >> _CREDIT_BYTES_SHIFT)
-        elif self._from_device:
-            if not self._judge(data, first, body, end):
-                return False
-            self.pings += kind == _PINGREQ
-        elif kind in (_PUBACK, _PUBCOMP):
-            self.acknowledged += 1
+        else:
+            if self._from_device:
+                if not self._judge(data, first, body, end):
+                    return False
+                self.pings += kind == _PINGREQ
+            if kind == _PUBACK:
+                self.acknowledged += 1
+                self.confirmed += 1
+            elif kind == _PUBCOMP:
+                self.acknowledged += 1
         self.kinds |= 1 << kind
         self.packets += 1
         return True
@@ -282,6 +316,12 @@ class FrameScanner:
             self.topics += 1
             self._topic_field = data[body:after] if after > body + 2 else b""
             self.topic = data[body + 2 : after]
+            # What an alias stands for was asked for when it was said.
+            self._is_allowed = self._allows is None or not self.topic or self._allows(self.topic)
+        if not self._is_allowed:
+            self.refused += 1
+            if self._version < 5:
+                return self._fail("not its own topic", _NOT_AUTHORISED)
         if qos:
             if after + 2 > end or (data[after] == 0 and data[after + 1] == 0):
                 return self._fail("malformed packet", _MALFORMED)
@@ -290,6 +330,22 @@ class FrameScanner:
             return self._judge_properties(data, after, end)
         self._last_first = first
         self._last_bytes_min = 5 + len(self._topic_field)
+        return True
+
+    def _hear_publish(self, data: bytes, body: int, end: int) -> bool:
+        """A broker's publish: whether it has a topic at all; one that is not for this client is counted."""
+        field = self._topic_field
+        if not field or not data.startswith(field, body, end):
+            if end - body < 2:
+                return self._fail("malformed packet", _MALFORMED)
+            after = body + 2 + (data[body] << 8 | data[body + 1])
+            if after > end:
+                return self._fail("malformed packet", _MALFORMED)
+            self._topic_field = data[body:after] if after > body + 2 else b""
+            self.topic = data[body + 2 : after]
+            self._is_allowed = self._allows is None or not self.topic or self._allows(self.topic)
+        if not self._is_allowed:
+            self.refused += 1
         return True
 
     def _judge_properties(self, data: bytes, place: int, end: int) -> bool:

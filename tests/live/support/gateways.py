@@ -16,6 +16,7 @@ from support.clients import Client, connected
 from support.waiting import until
 from tidegate.bus.documents import ADVICE, Document
 from tidegate.gateway.device_side import DeviceSide
+from tidegate.gateway.identity.settings import BrokerSettings, IdentitySettings
 from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.listening import Bound, bind
 from tidegate.gateway.server import Gateway
@@ -34,6 +35,8 @@ STRICT = GatewaySettings(
     packet_bytes_max=200_000,
     enforce_advice=False,
 )
+# The broker decides about everything: tests of what passes use any topic and any name.
+PASSED_ON = IdentitySettings(methods=("broker",), broker=BrokerSettings(decides_topics=True))
 
 
 class Running:
@@ -47,6 +50,7 @@ class Running:
         installation: Installation,
         settings: GatewaySettings,
         classes: tuple[DeviceClass, ...] = DEFAULT_CLASSES,
+        identity: IdentitySettings = PASSED_ON,
         *,
         listeners: Mapping[str, Listener] | None = None,
     ) -> None:
@@ -54,6 +58,7 @@ class Running:
         self.ports: dict[str, int] = {}
         self.said: list[str] = []
         self._classes = classes
+        self._identity = identity
         self._faults: list[dict[str, object]] = []
         self._listeners = listeners or {}
         self._settings = msgspec.structs.replace(settings, listeners=tuple(self._listeners.values()))
@@ -84,7 +89,9 @@ class Running:
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_exception_handler(lambda _, context: self._faults.append(context))
-        self.gateway = Gateway(self.here, self._settings, self.said.append, self._classes, bound=self._bound)
+        self.gateway = Gateway(
+            self.here, self._settings, self.said.append, self._classes, self._identity, bound=self._bound
+        )
         try:
             await self.gateway.start()
             self._outcome.put(None)

@@ -34,6 +34,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     session_expiry_s_max: int = NEVER_EXPIRES
     filters_bytes_max: int = 65_536  # of one SUBSCRIBE or UNSUBSCRIBE: each filter has to be looked at
     waiting_bytes_max: int = 1024**2  # of messages that wait for a client's acknowledgements
+    connect_bytes_max: int = 65_536
+    connect_s_max: float = 10.0  # until its CONNECT is there
+    broker_s_max: float = 5.0  # until a broker has answered it
+    held_bytes_max: int = 65_536
+    hold_s_max: float = 30.0
+    credits_max: float = 50_000.0
+    credits_per_s: float = 10_000.0
+    enforces_advice: bool = True
+    tells_quota: bool = False  # a publish that would wait is refused, in the words of MQTT 5
 
 
 class ConnectPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,30 +67,30 @@ class ConnectPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"ConnectPlan({self.client_id!r}, session_expiry_s={self.session_expiry_s})"
 
 
-def plan_connect(connect: Connect, *, assigned_id: str, limits: Limits) -> ConnectPlan:
-    """What a CONNECT of MQTT 5 asks of a 3.1.1 broker. ``assigned_id`` is for a client that brings no identifier."""
+def plan_connect(connect: Connect, *, assigned: bytes, limits: Limits) -> ConnectPlan:
+    """What a CONNECT of MQTT 5 asks of a 3.1.1 broker. ``assigned`` is what a client that brought no identifier is told
+    instead; the broker knows it as ``connect`` has it."""
     asked = connect.properties
     if properties.AUTHENTICATION_METHOD in asked.values:
         raise Violation(BAD_AUTHENTICATION_METHOD, "extended authentication")
-    client_id = connect.client_id or assigned_id.encode()
     asked_expiry_s = asked.number(properties.SESSION_EXPIRY, 0)
     session_expiry_s = min(asked_expiry_s, limits.session_expiry_s_max)
     keep_alive_s = min(connect.keep_alive_s or limits.keep_alive_s_max, limits.keep_alive_s_max)
     keeps_session = not connect.clean or session_expiry_s > 0
-    upstream = _upstream(connect, client_id, clean=not keeps_session, keep_alive_s=keep_alive_s)
+    upstream = _upstream(connect, clean=not keeps_session, keep_alive_s=keep_alive_s)
     deletion = msgspec.structs.replace(upstream, clean=True, will=None, keep_alive_s=_DELETING_S)
     told: dict[int, int | bytes] = {}
-    if not connect.client_id:
-        told[properties.ASSIGNED_CLIENT_ID] = client_id
+    if assigned:
+        told[properties.ASSIGNED_CLIENT_ID] = assigned
     if session_expiry_s != asked_expiry_s:
         told[properties.SESSION_EXPIRY] = session_expiry_s
     if keep_alive_s != connect.keep_alive_s:
         told[properties.SERVER_KEEP_ALIVE] = keep_alive_s
     return ConnectPlan(
-        client_id=client_id,
+        client_id=connect.client_id,
         packet=encode(upstream, 4),
         deletion=encode(deletion, 4),
-        deletes_first=connect.clean and keeps_session and bool(connect.client_id),
+        deletes_first=connect.clean and keeps_session and not assigned,
         keeps_session=keeps_session,
         session_expiry_s=session_expiry_s,
         keep_alive_s=keep_alive_s,
@@ -104,11 +113,11 @@ def refusal_for(code: int) -> Connack:
     return Connack(session_present=False, code=_NOT_IN_CONNACK.get(code, code))
 
 
-def _upstream(connect: Connect, client_id: bytes, *, clean: bool, keep_alive_s: int) -> Connect:
+def _upstream(connect: Connect, *, clean: bool, keep_alive_s: int) -> Connect:
     will = connect.will
     return Connect(
         version=4,
-        client_id=client_id,
+        client_id=connect.client_id,
         clean=clean,
         keep_alive_s=keep_alive_s,
         will=will and Will(topic=will.topic, payload=will.payload, qos=will.qos, retain=will.retain),

@@ -22,12 +22,10 @@ class DeviceFlow:
         self._write = write
         self._clock = clock
         self._tally = session.passing.counters.tally
-        self.heard_s = clock()
 
     def data_received(self, data: bytes) -> None:
         session = self._session
         now_s = self._clock() if session.passing.needs_time else self._tally.now_s
-        self.heard_s = now_s
         forward = session.from_device(data, now_s)
         if forward:
             try:

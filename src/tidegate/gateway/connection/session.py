@@ -6,7 +6,9 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 * behind an acknowledgement to a device that asked for it, the current advice is put in, once per revision. A device
   that speaks MQTT 5 need not ask: it finds the advice as a property of the acknowledgement;
 * publishes that have to wait (``passing``): they and their acknowledgements come later. Meanwhile the gateway answers
-  the device's pings itself and pings the broker.
+  the device's pings itself and pings the broker;
+* what the device may not do by its ``rights``: publishes and subscriptions are refused. A message that it may not hear
+  (a session from a time of other rights had asked for it) ends the connection, and that session with it.
 
 ``attention`` says that there is more to see to than the bytes that came back: an ``answer`` for the device, a
 ``problem``, or publishes that wait.
@@ -16,17 +18,29 @@ import msgspec
 
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
+from tidegate.gateway.connection.in_flight import InFlight
 from tidegate.gateway.connection.noting import Noting
 from tidegate.gateway.connection.own_filters import OwnFilters
 from tidegate.gateway.connection.passing import Passing
+from tidegate.gateway.connection.refusing import refusal_of
+from tidegate.gateway.connection.subscribed import Subscribed
 from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACKET_BYTES_MAX
+from tidegate.gateway.identity.rights import Rights
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import PINGREQ
-from tidegate.mqtt.frames import FrameScanner, frames_of
-from tidegate.mqtt.violations import MALFORMED, PACKET_TOO_LARGE, QUOTA_EXCEEDED, UNSPECIFIED, Violation
+from tidegate.mqtt.frames import QOS_2, FrameScanner, frames_of
+from tidegate.mqtt.violations import (
+    MALFORMED,
+    NOT_AUTHORIZED,
+    PACKET_TOO_LARGE,
+    QUOTA_EXCEEDED,
+    UNSPECIFIED,
+    Violation,
+    protocol_error,
+)
 
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
@@ -43,6 +57,8 @@ _FILTERS = _bits(packets.SUBSCRIBE, packets.UNSUBSCRIBE)
 _ACKS = _bits(packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP)
 _SUBACKS = _bits(packets.SUBACK, packets.UNSUBACK)
 _PONG = _bits(packets.PINGRESP)
+_IN_STEPS = _bits(packets.PUBREC, packets.PUBREL, packets.PUBCOMP) | QOS_2
+_BEFORE_CONNACK = _bits(packets.AUTH, packets.DISCONNECT)
 # Packets for which a chunk is taken apart: the gateway has a say in them, or has to look closer.
 _APART = _FILTERS | _bits(packets.DISCONNECT)
 _APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
@@ -60,10 +76,12 @@ class Session:
         limits: Limits,
         advice: AdviceInForce,
         passing: Passing,
+        rights: Rights,
         *,
         keep_alive_s: int = 0,
         news_bytes_max: int = 0,
         packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
+        assigned_id: bytes = b"",
         noting: Noting | None = None,
         place: float = 0.0,
     ) -> None:
@@ -71,11 +89,18 @@ class Session:
         self.code = 0  # of the problem, as MQTT 5 says it
         self.answer = b""
         self.attention = False
+        self.heard_s = 0.0  # when the device last said anything
         self.return_code: int | None = None  # of the broker's CONNACK, once it came
         self.keep_alive_s: int | None = None  # where the broker says another than the device did
         self.speaks_older = False  # the broker does not know MQTT 5
         self.disconnected = False  # the device has said that it leaves
+        self.authenticates = False  # the broker wants more than CONNECT
+        self.may_not_stay = False  # the session at the broker has what the device may not have
         self.passing = passing
+        self.in_flight = InFlight()
+        self.subscribed = Subscribed()
+        self._rights = rights
+        self._assigned_id = assigned_id
         self._version = version
         self._limits = limits
         self._advice = advice
@@ -87,11 +112,17 @@ class Session:
         self._news_bytes_max = news_bytes_max
         self._own_class: ClassTally | None = None  # once it has published
         self._device_frames = FrameScanner(
-            limits.packet_bytes_max, limits.topic_bytes_max, version, True, limits.properties_max, _FORBIDDEN
+            limits.packet_bytes_max,
+            limits.topic_bytes_max,
+            version,
+            True,
+            limits.properties_max,
+            _FORBIDDEN,
+            rights.may_publish,
         )
-        self._broker_frames = FrameScanner(BROKER_PACKET_BYTES_MAX, version=version)
+        self._broker_frames = FrameScanner(BROKER_PACKET_BYTES_MAX, version=version, allows=rights.may_subscribe)
         self._apart = _APART_V5 if version == 5 else _APART
-        self._filters = OwnFilters(version)
+        self._filters = OwnFilters(version, rights)
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
@@ -101,6 +132,7 @@ class Session:
     def from_device(self, chunk: bytes, now_s: float) -> bytes:
         """What goes to the broker now."""
         scanner, passing = self._device_frames, self.passing
+        self.heard_s = now_s
         data = scanner.scan(chunk)
         self._tally.bytes_in += len(chunk)
         publishes = scanner.publishes
@@ -110,13 +142,51 @@ class Session:
             self._fail(scanner.problem, scanner.code)
         if scanner.pings:
             self._count_pings(scanner.pings)
-        if scanner.kinds & self._apart or passing.hold.waiting or not passing.passes(scanner, now_s):
+        kinds = scanner.kinds
+        if kinds & self._apart or scanner.refused or passing.hold.waiting or not passing.passes(scanner, now_s):
             return self._taken_apart(data, now_s)
+        in_flight = self.in_flight
+        in_flight.up += scanner.expecting
+        if scanner.confirmed:
+            in_flight.counted(0, scanner.confirmed)
+        if kinds & _IN_STEPS:
+            in_flight.follow_up(data)
         if publishes:
             self._count(publishes)
             if self._noting is not None:
                 self._noting.sent(data)
         return data
+
+    def from_device_early(self, chunk: bytes) -> bytes:
+        """Before the broker has answered CONNECT: only what belongs to the broker's questions may come."""
+        scanner = self._device_frames
+        data = scanner.scan(chunk)
+        self._tally.bytes_in += len(chunk)
+        if scanner.problem:
+            self._fail(scanner.problem, scanner.code)
+        elif scanner.kinds & ~_BEFORE_CONNACK:
+            self._fail("protocol error", protocol_error("before CONNACK").code)
+            return b""
+        return data
+
+    def own_up(self, data: bytes) -> bytes:
+        """Acknowledgements that the gateway gives the broker in the device's place."""
+        self.in_flight.sent_up(data)
+        return data
+
+    def renew_rights(self, rights: Rights) -> bool:
+        """Other rights from now on. Whether what is subscribed is still among them."""
+        self._rights = rights
+        self._device_frames.allow(rights.may_publish)
+        self._broker_frames.allow(rights.may_subscribe)
+        self._filters.rights = rights
+        return all(self._filters.is_allowed(name) for name in self.subscribed.filters())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is on its way in either direction, nothing waits, and every question is answered."""
+        is_settled = self.subscribed.is_settled and not self._filters.expects and not self._own_pings
+        return is_settled and self.in_flight.is_none and not self.passing.hold.waiting
 
     def released(self, now_s: float) -> bytes:
         """What has waited long enough to go to the broker."""
@@ -124,6 +194,7 @@ class Session:
         self.answer += self.passing.take_answer()
         self._count(sum(packet[0] & 0xF0 == packets.PUBLISH for packet in released))
         data = b"".join(released)
+        self.in_flight.sent_up(data)
         if self._noting is not None:
             self._noting.sent(data)
         return data
@@ -167,7 +238,7 @@ class Session:
             if self.problem and kind != packets.PUBLISH:
                 continue  # what came whole before the fault was still said, but nothing is promised any more
             if kind == packets.PUBLISH:
-                packet = passing.publish(packet, body - end + len(packet), now_s)
+                packet = self._published(packet, body - end + len(packet), now_s)
                 publishes += bool(packet)
             elif passing.hold.waiting and kind == packets.PINGREQ:
                 self.answer += _PINGRESP
@@ -176,6 +247,7 @@ class Session:
                 packet = self._judged(kind, first, packet, data[body:end], now_s)
             parts.append(packet)
         forward = b"".join(parts)
+        self.in_flight.sent_up(forward)
         if publishes:
             self._count(publishes)
             if self._noting is not None:
@@ -183,6 +255,20 @@ class Session:
         self.answer += passing.take_answer()
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
         return forward
+
+    def _published(self, packet: bytes, body: int, now_s: float) -> bytes:
+        """One publish of a chunk that is taken apart, as it goes to the broker."""
+        topic = packets.text_at(packet, body)
+        if not topic or self._rights.may_publish(topic):
+            return self.passing.publish(packet, body, now_s)
+        # Only MQTT 5 comes here: before it a publish that may not pass is a problem.
+        answer = refusal_of(packet, body)
+        if answer is None:
+            self._fail("not its own topic", NOT_AUTHORIZED)
+        else:
+            self.passing.counters.drop("not its own topic")
+            self.answer += answer
+        return b""
 
     def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
         """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
@@ -225,9 +311,15 @@ class Session:
 
     def _without_own_filters(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
         subscribed = self._filters.subscribed
+        if isinstance(packet, packets.Unsubscribe):
+            self.subscribed.gone(packet)
         found = self._filters.taken_out(packet)
         if found is None:
+            if isinstance(packet, packets.Subscribe):
+                self.subscribed.asked(packet)
             return as_it_came
+        if isinstance(packet, packets.Subscribe) and self._filters.passed is not None:
+            self.subscribed.asked(self._filters.passed)
         if self._filters.problem:
             self._fail(self._filters.problem, QUOTA_EXCEEDED)
         if self._filters.subscribed != subscribed or (
@@ -260,9 +352,17 @@ class Session:
             data = self._connected(data)
         acknowledged, kinds = scanner.acknowledged, scanner.kinds
         tally.acknowledged += acknowledged
+        if scanner.expecting or scanner.confirmed:
+            self.in_flight.counted_down(scanner.expecting, scanner.confirmed)
+        if kinds & _IN_STEPS:
+            self.in_flight.follow_down(data)
+        if scanner.refused:
+            self.may_not_stay = True
+            self._fail("not for it to hear", NOT_AUTHORIZED)
+            return b""
         if acknowledged and self._noting is not None:
             self._noting.acknowledged(data)
-        if kinds & _SUBACKS and self._filters.expects:
+        if kinds & _SUBACKS:
             data = self._with_own_codes(data)
         if kinds & _PONG and self._own_pings:
             data = self._without_own_pongs(data)
@@ -284,6 +384,15 @@ class Session:
         return document
 
     def _connected(self, data: bytes) -> bytes:
+        """What comes before the broker has answered: CONNACK, and in MQTT 5 questions before it."""
+        start = 0
+        for first, _, end in frames_of(data):
+            if self._version < 5 or first & 0xF0 != packets.AUTH:
+                return data[:start] + self._answered(data[start:])
+            self.authenticates, start = True, end
+        return data
+
+    def _answered(self, data: bytes) -> bytes:
         first, body, end = frames_of(data)[0]
         if self._version == 5 and end - body == 2:
             self.speaks_older, self.return_code = True, data[body + 1]
@@ -296,6 +405,7 @@ class Session:
             self._fail("broken by the broker", UNSPECIFIED)
             return b""
         self.return_code = answer.code
+        self.subscribed.began(answer.session_present)
         if self._version < 5 or answer.code:
             return data
         self.keep_alive_s = answer.properties.optional_number(properties.SERVER_KEEP_ALIVE)
@@ -310,6 +420,8 @@ class Session:
             self.keep_alive_s = values[properties.SERVER_KEEP_ALIVE] = most_s
         largest = answer.properties.number(properties.PACKET_BYTES_MAX, properties.PACKET_BYTES_MAX_UNSAID)
         values[properties.PACKET_BYTES_MAX] = min(largest, self._limits.packet_bytes_max)
+        if self._assigned_id:
+            values[properties.ASSIGNED_CLIENT_ID] = self._assigned_id
         if values == answer.properties.values:
             return data
         told = msgspec.structs.replace(answer.properties, values=values)
@@ -348,9 +460,18 @@ class Session:
             packet = data[start:end]
             start = end
             if first & 0xF0 in (packets.SUBACK, packets.UNSUBACK):
-                packet = self._filters.put_back(first, packet, data[body:end])
+                packet = self._suback(first, packet, data[body:end])
             parts.append(packet)
         return b"".join(parts)
+
+    def _suback(self, first: int, packet: bytes, body: bytes) -> bytes:
+        try:
+            answer = packets.parse(first, body, self._version, properties_max=65_535)
+        except Violation:
+            return packet  # the device's to judge
+        if isinstance(answer, packets.Suback):
+            self.subscribed.answered(answer)
+        return self._filters.put_back(answer, packet)
 
     def _without_own_pongs(self, data: bytes) -> bytes:
         parts, start = [], 0

@@ -11,7 +11,10 @@ from tidegate.gateway.connection.aliases import TopicAliases
 from tidegate.gateway.connection.connect_plan import ConnectPlan, Limits, connack_for, refusal_for
 from tidegate.gateway.connection.delivery import Delivery
 from tidegate.gateway.connection.receive_window import ReceiveWindow
+from tidegate.gateway.connection.refusing import refusal
 from tidegate.gateway.connection.subscribing import Subscriptions
+from tidegate.gateway.identity.rights import Rights
+from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import DISCONNECT
@@ -33,6 +36,7 @@ from tidegate.mqtt.rules import Sender, check_content
 from tidegate.mqtt.violations import PACKET_TOO_LARGE, UNSPECIFIED, Violation, protocol_error
 
 ADVICE_PROPERTY = b"tidegate-advice"
+_ADVICE = ADVICE_TOPIC.encode()  # who forges that is closed by the session behind
 _BROKEN = "broken by the broker"
 # A broker passes on what other clients were allowed to send, perhaps not through a gateway.
 BROKER_PACKET_BYTES_MAX = 16 * 1024**2
@@ -44,13 +48,17 @@ class Translation:
     After ``received`` or ``wrap``, ``answer`` is what the device is told besides, and ``answer_upstream`` the broker.
     """
 
-    def __init__(self, plan: ConnectPlan, limits: Limits, advice_property: Callable[[], bytes]) -> None:
+    def __init__(
+        self, plan: ConnectPlan, limits: Limits, advice_property: Callable[[], bytes], rights: Rights | None = None
+    ) -> None:
         self.problem = ""
         self.code = 0
         self.message_expiry_s: list[int | None] = []  # of each publish that the last ``received`` gave back
         self.closes_without_disconnect = False  # the device left and wants its will published
         self._plan = plan
         self._limits = limits
+        self.rights = rights  # what the device may publish on; None: anything
+        self.refused = 0  # publishes on other topics
         self._advice_property = advice_property
         self._session_expiry_s = plan.session_expiry_s
         self._from_device = FrameScanner(
@@ -98,14 +106,15 @@ class Translation:
         self._delivery.upstream.clear()
         return answer
 
-    def farewell(self, code: int) -> bytes:
+    def farewell(self, code: int, told: properties.Properties = properties.EMPTY) -> bytes:
         """The last packet to the device: DISCONNECT, or CONNACK where none was sent. Nothing is translated after it."""
         if self._has_parted:
             return b""
         self._is_over = self._has_parted = True
-        if self._is_connected:
-            return encode(Disconnect(code=code), 5)
-        return encode(refusal_for(code), 5)
+        if not self._is_connected:
+            return encode(refusal_for(code), 5)
+        packet = encode(Disconnect(code=code, properties=told), 5)
+        return packet if len(packet) <= self._plan.packet_bytes_max else encode(Disconnect(code=code), 5)
 
     @property
     def dropped(self) -> int:
@@ -166,6 +175,10 @@ class Translation:
 
     def _publish_up(self, publish: Publish) -> bytes:
         topic = self._aliases.resolve(publish.topic, publish.properties.optional_number(properties.TOPIC_ALIAS))
+        if self.rights is not None and not self.rights.may_publish(topic) and topic != _ADVICE:
+            self.refused += 1
+            self._answer.append(refusal(publish))
+            return b""
         if publish.qos:
             self._receiving.begin(publish.packet_id)
         self.message_expiry_s.append(publish.properties.optional_number(properties.MESSAGE_EXPIRY))

@@ -103,7 +103,7 @@ class Identities:
         if isinstance(found, Refused):
             return found
         name, proof, own = found.name, found.proof, found.patterns
-        if not _is_name(name):
+        if not _is_name(name) and not self._leaves_all_to_the_broker(method):
             return NO_NAME
         if self._is_revoked(name, None if proof is None else proof.generation, now_s):
             return REVOKED
@@ -131,9 +131,13 @@ class Identities:
             return own
         if application is not None:
             return self._rules.rights_of_application(name)
-        if method == "broker" and self._settings.broker.decides_topics:
+        if self._leaves_all_to_the_broker(method):
             return Rights(name, EVERYTHING)
         return self._rules.rights_of_device(name)
+
+    def _leaves_all_to_the_broker(self, method: MethodName) -> bool:
+        """A name is no more than a word then."""
+        return method == "broker" and self._settings.broker.decides_topics
 
     def _is_revoked(self, name: str, generation: int | None, now_s: float) -> bool:
         revocation = self._revocations.of(name)

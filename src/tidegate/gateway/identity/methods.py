@@ -65,4 +65,4 @@ class PassedOn(Plain):
 
     def find(self, presented: Presented, _now_s: float) -> Answer:
         name = presented.name if self._decides_topics else presented.user_name
-        return Known(name=name) if name else WRONG
+        return Known(name=name or "") if name or self._decides_topics else WRONG

@@ -210,3 +210,4 @@ class AccessRules:
 
 
 EVERYTHING: Final = Grant(("#",), ("#",))
+ANYTHING: Final = Rights("", EVERYTHING)  # of somebody whom nobody asks

@@ -5,13 +5,15 @@ from typing import Protocol
 
 import msgspec
 
+from tidegate.gateway.identity.verdicts import Certificate
+
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """Who a connection comes from: behind a load balancer, the client that it speaks for."""
 
     address: tuple[str, int]
     tls: str | None = None  # the version, where the client speaks TLS with the gateway
-    common_name: str | None = None  # of the certificate that the client has shown, verified
+    certificate: Certificate | None = None  # that the client has shown, verified
 
 
 class Layer(Protocol):

@@ -129,10 +129,11 @@ def _as_version_6(host: _Ip) -> bytes:
 def _tls(peer: Peer) -> bytes:
     if peer.tls is None:
         return b""
-    shown = CLIENT_CERTIFICATE if peer.common_name is not None else 0
+    common_name = peer.certificate.common_name if peer.certificate is not None else None
+    shown = CLIENT_CERTIFICATE if peer.certificate is not None else 0
     value = struct.pack("!BI", CLIENT_TLS | shown, 0) + _tlv(TLV_TLS_VERSION, peer.tls)
-    if peer.common_name is not None:
-        value += _tlv(TLV_TLS_COMMON_NAME, peer.common_name)
+    if common_name is not None:
+        value += _tlv(TLV_TLS_COMMON_NAME, common_name)
     return struct.pack("!BH", TLV_TLS, len(value)) + value
 
 

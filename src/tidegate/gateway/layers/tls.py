@@ -7,10 +7,10 @@ cost less than what it does.
 import contextlib
 import ssl
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
+from tidegate.gateway.identity.certificates import certificate_of
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.listener import Listener
 from tidegate.model.errors import UserError
@@ -86,13 +86,9 @@ class Tls:
     def describe(self, peer: Peer) -> Peer:
         if not self._open:
             return peer
-        return msgspec.structs.replace(peer, tls=self._tls.version(), common_name=_common_name(self._tls))
-
-
-def _common_name(connection: ssl.SSLObject) -> str | None:
-    certificate = connection.getpeercert() or {}
-    subject = cast(tuple[tuple[tuple[str, str], ...], ...], certificate.get("subject", ()))
-    return next((value for part in subject for kind, value in part if kind == "commonName"), None)
+        return msgspec.structs.replace(
+            peer, tls=self._tls.version(), certificate=certificate_of(self._tls.getpeercert())
+        )
 
 
 def _why(error: ssl.SSLError) -> str:

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Sequence
 
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.processes.listening_sockets import open_listener_sets
 from tidegate.gateway.processes.orders import Order
 from tidegate.gateway.processes.process import Process
@@ -19,11 +20,18 @@ from tidegate.model.installation import Installation
 class Crew:
     """``processes`` are those that were started and are not known to be gone."""
 
-    def __init__(self, installation: Installation, settings: GatewaySettings, classes: Sequence[DeviceClass]) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        settings: GatewaySettings,
+        classes: Sequence[DeviceClass],
+        identity: IdentitySettings,
+    ) -> None:
         self.processes: list[Process] = []
         self._installation = installation
         self._settings = settings
         self._classes = tuple(classes)
+        self._identity = identity
         self._listener_sets = open_listener_sets(settings)
         self.addresses = [one.address for one in self._listener_sets[0]]
         slots = 2 * settings.processes  # an upgrade has twice as many for a while
@@ -45,6 +53,7 @@ class Crew:
             installation=self._installation,
             settings=self._settings,
             classes=self._classes,
+            identity=self._identity,
             slot=slot,
             listener_set=listener_set,
             memory=self.shared.fd,

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.layers.listener import Listener
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared.peers import MailboxFds
@@ -16,6 +17,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     installation: Installation
     settings: GatewaySettings
     classes: tuple[DeviceClass, ...]
+    identity: IdentitySettings
     slot: int  # its row in the shared memory
     listener_set: int  # the one it keeps
     memory: int

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tidegate.bus.watching import Watcher
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.processes.crew import Crew
 from tidegate.gateway.processes.process import Process, pause_s
 from tidegate.gateway.settings import GatewaySettings
@@ -43,6 +44,7 @@ class Supervisor:
         settings: GatewaySettings,
         say: Say,
         classes: Sequence[DeviceClass] = DEFAULT_CLASSES,
+        identity: IdentitySettings | None = None,
     ) -> None:
         # What is wrong with them is said once, and before anything starts.
         Classes(classes)
@@ -51,7 +53,7 @@ class Supervisor:
         self._settings = settings
         self._classes = classes
         self._say = say
-        self._crew = Crew(installation, settings, classes)
+        self._crew = Crew(installation, settings, classes, identity or IdentitySettings())
         self._loads = ProcessLoads(self._crew.shared)
         self._mqtt, self._http = (f"{host}:{port}" for host, port in self._crew.addresses[:2])
         self._due_s: dict[int, float] = {}  # listener sets that lack a process, and when one starts there

@@ -55,6 +55,7 @@ class Worker:
             order.settings,
             _say if order.listener_set == 0 else _say_nothing,
             order.classes,
+            order.identity,
             shared=self._shared,
             slot=order.slot,
             bound=self._listener_sets.pop(order.listener_set),
