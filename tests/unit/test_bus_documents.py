@@ -129,6 +129,10 @@ STANDS_FOR = {
     "NODE_LEASES": "ssignments.alive()",
     "LEADER": "LeaderLease(",
     "GAPS": "NotedGaps(",
+    "IDENTITY_KEYS": "identity.settle(",
+    "REGISTER": "register.change(",
+    "REVOKED": "register.change(",
+    "REVOCATIONS": "identity.settle(",
 }
 
 

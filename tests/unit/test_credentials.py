@@ -14,10 +14,8 @@ from tidegate.model.credentials import (
     Key,
     Keys,
     Proof,
-    Revocation,
     is_derived,
     password_of,
-    shard_of,
     verify,
 )
 from tidegate.model.errors import UserError
@@ -100,22 +98,3 @@ def test_nobody_sees_a_secret_by_looking_at_a_key() -> None:
 def test_a_key_that_is_none_is_not_read(content: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(content, type=Key)
-
-
-@pytest.mark.parametrize(
-    ("revocation", "lowest", "bars"),
-    [
-        pytest.param(Revocation(3, 100.0), [1, 3, 3], [False] * 3, id="after a grace"),
-        pytest.param(Revocation(3, 100.0, False, 2), [2, 3, 3], [False] * 3, id="what was refused before stays so"),
-        pytest.param(Revocation(2, 100.0, True), [1, 2, 2], [False, True, True], id="everywhere"),
-    ],
-)
-def test_a_revocation_counts_from_its_moment_on(revocation: Revocation, lowest: list[int], bars: list[bool]) -> None:
-    assert [revocation.lowest(now_s) for now_s in (99.9, 100.0, 200.0)] == lowest
-    assert [revocation.bars(now_s) for now_s in (99.9, 100.0, 200.0)] == bars
-    assert msgspec.json.decode(msgspec.json.encode(revocation), type=Revocation) == revocation
-
-
-def test_names_spread_over_all_shards() -> None:
-    shards = {shard_of(f"pump-{number}") for number in range(5_000)}
-    assert shards == {f"{number:02x}" for number in range(256)}

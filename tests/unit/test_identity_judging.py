@@ -10,8 +10,9 @@ from tidegate.gateway.identity.certificates import certificate_of
 from tidegate.gateway.identity.judging import Accepted, Certificate, Identities, Presented, Refused
 from tidegate.gateway.identity.settings import BrokerSettings, CertificateSettings, IdentitySettings
 from tidegate.gateway.identity.verdicts import REFUSALS
-from tidegate.model.credentials import Key, Keys, Revocation, password_of, shard_of
+from tidegate.model.credentials import Key, Keys, password_of
 from tidegate.model.identity import Access, Application, Patterns
+from tidegate.model.registration import Revocation, shard_of
 
 KEY, NEXT = Key(id="k1", secret=bytes(32)), Key(id="k2", secret=bytes(range(32)))
 KEYS = Keys(current=KEY)

@@ -72,15 +72,15 @@ class Bus:
         key = document.key_of(name)
         key_value.deleted(key, self._ask(key_value.to_delete(key, revision)))
 
-    def change(self, document: Document[T], step: Callable[[T | None], T | None]) -> T | None:
+    def change(self, document: Document[T], step: Callable[[T | None], T | None], name: str = "") -> T | None:
         """Apply ``step`` until nobody interferes; a step that returns None leaves the document as it is."""
         while True:
-            stored = self.stored(document)
+            stored = self.stored(document, name)
             before = stored.value if stored else None
             after = step(before)
             if after is None or after == before:
                 return before
-            if self.put(document, after, revision=stored.revision if stored else 0) is not None:
+            if self.put(document, after, name, revision=stored.revision if stored else 0) is not None:
                 return after
 
     # -- several
@@ -91,8 +91,16 @@ class Bus:
 
     def all(self, document: Document[T]) -> dict[str, T]:
         """All of a document of which there are several, by name."""
-        found = ((name, self.get(document, name)) for name in self.names(document))
-        return {name: value for name, value in found if value is not None}
+        return {name: document.decode(entry.value, name) for name, entry in self.entries(document).items()}
+
+    def entries(self, document: Document[Any]) -> dict[str, key_value.Entry]:
+        """What is stored of them, whether it can be read or not: asked for at once."""
+        names = self.names(document)
+        asked = [key_value.to_get(document.key_of(name)) for name in names]
+        frames = self.wire.requests([(request.subject, request.payload) for request in asked])
+        answers = zip(names, (key_value.Answer(frame.fields(), frame.payload) for frame in frames), strict=True)
+        found = ((name, key_value.got(document.key_of(name), answer)) for name, answer in answers)
+        return {name: entry for name, entry in found if entry is not None}
 
     def keys(self) -> list[str]:
         """Every key there is, whether the catalogue knows it or not."""

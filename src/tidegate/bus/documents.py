@@ -18,13 +18,16 @@ from tidegate.loop.rounds import Round
 from tidegate.loop.rules import AppliedRules
 from tidegate.loop.state import LoopState
 from tidegate.model.advice import Advice
+from tidegate.model.credentials import Keys
 from tidegate.model.decisions import Applied, Apply, Decision, Mode
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.gaps import Gaps
+from tidegate.model.identity import AppliedAccess
 from tidegate.model.ledger import CompletenessState, LedgerReport
 from tidegate.model.notices import Notice
 from tidegate.model.observations import GatewayState
 from tidegate.model.progress import NodeProgress
+from tidegate.model.registration import Registered, Revocation
 from tidegate.model.routes import Routes
 from tidegate.model.scaling import Scale
 from tidegate.model.tables import TablesState
@@ -285,6 +288,48 @@ COMPLETENESS_LEASE = Document(
     leased=True,
     remedy="nobody compares until it is gone: delete it, unless it runs out by itself within a minute",
 )
+IDENTITY_KEYS = Document(
+    "identity-keys",
+    Keys,
+    "the keys of the installation, from which devices' passwords are derived",
+    written_by=("operator",),
+    read_by=("gateway", "operator"),
+    remedy="gateways keep the keys they have read last; the next 'tidegate device' command restores it from its copy",
+)
+ACCESS = Document(
+    "access",
+    AppliedAccess,
+    "what devices and applications may publish and subscribe to, in place of the settings",
+    written_by=("operator",),
+    read_by=("gateway", "operator"),
+    remedy="gateways keep to what they have read last; 'tidegate access apply' writes it again",
+)
+REGISTER = Document(
+    "devices",
+    dict[str, Registered],
+    "devices that were added, and the generation of their passwords",
+    written_by=("operator",),
+    read_by=("operator",),
+    per="shard",
+    remedy="delete it and add its devices again: passwords that count stay right",
+)
+REVOKED = Document(
+    "revoked",
+    dict[str, Revocation],
+    "names from which some or all passwords are no longer taken",
+    written_by=("operator",),
+    read_by=("gateway", "operator"),
+    per="shard",
+    remedy="gateways keep what they have read last; the next 'tidegate device' command restores it from its copy",
+)
+REVOCATIONS = Document(
+    "revocations",
+    dict[str, int],
+    "the revision of each shard of revoked names: who watches this reads only what has changed",
+    written_by=("operator",),
+    read_by=("gateway", "operator"),
+    remedy="the next 'tidegate device' command writes it again",
+)
 DOCUMENTS: tuple[Document[Any], ...] = (
     ADVICE,
     ROUTES,
@@ -308,6 +353,11 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     UP_ALARMS,
     COMPLETENESS,
     COMPLETENESS_LEASE,
+    IDENTITY_KEYS,
+    ACCESS,
+    REGISTER,
+    REVOKED,
+    REVOCATIONS,
 )
 
 AUDIT = Journal(

@@ -89,6 +89,11 @@ class Watcher:
             return False
         return True
 
+    async def get(self, document: Document[T], name: str = "") -> T | None:
+        """One that is not watched."""
+        entry = await self._get(document.key_of(name))
+        return None if entry is None else document.decode(entry.value, name)
+
     async def put(self, document: Document[T], value: T, name: str = "", *, lease_s: float | None = None) -> int:
         """Store and return the new revision. With a lease the document vanishes unless it is put again in time."""
         key = document.key_of(name)

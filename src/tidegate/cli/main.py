@@ -14,9 +14,11 @@ import typer
 
 from tidegate import __version__
 from tidegate.cli import (
+    access,
     bench,
     controller,
     demo,
+    device,
     explain,
     fleet,
     gateway,
@@ -67,6 +69,8 @@ app.command(name="apply")(plan.apply)
 app.command(name="mode")(mode.mode)
 app.command(name="freeze")(mode.freeze)
 app.command(name="release")(mode.release)
+app.add_typer(access.app, name="access")
+app.add_typer(device.app, name="device")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(rules.app, name="rules")
 app.add_typer(table.app, name="table")
@@ -94,6 +98,7 @@ def tidegate(
       tidegate demo
       tidegate up --nodes 2
       tidegate status
+      tidegate device add pump-1
       tidegate ledger check --json
       tidegate simulate examples/scenarios/flood.yaml
       tidegate reproduce gotin-table1 --quick

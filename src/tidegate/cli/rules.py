@@ -1,7 +1,5 @@
 """``tidegate rules``: what shall be done when something happens, in the operator's own words."""
 
-import io
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +11,7 @@ from tidegate.bus.audit import AuditLog
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import RULES
 from tidegate.bus.installation import load_installation
+from tidegate.cli.input_files import name_of, text_of
 from tidegate.cli.options import STATE, AsJson, Config, State
 from tidegate.controller.foresight import leader_built_from
 from tidegate.loop.rules import AppliedRules, RuleSet
@@ -47,7 +46,7 @@ def check(file: File, config: Config = None) -> None:
       tidegate rules check examples/rules/evening.yaml
     """
     found = _read(file, config)[1]
-    typer.echo(f"{_name(file)} can be applied: {_counted(found)}.")
+    typer.echo(f"{name_of(file)} can be applied: {_counted(found)}.")
 
 
 @app.command()
@@ -62,7 +61,7 @@ def apply(file: File, state: State = STATE, config: Config = None) -> None:
       tidegate rules apply - < /dev/null
     """
     text, found = _read(file, config)
-    applied = AppliedRules(text=text, rules=found, name=_name(file), applied_at_s=time.time())
+    applied = AppliedRules(text=text, rules=found, name=name_of(file), applied_at_s=time.time())
     installation = load_installation(state)
     _check_slices(found, installation.slices)
     leader = leader_built_from(installation)
@@ -71,7 +70,7 @@ def apply(file: File, state: State = STATE, config: Config = None) -> None:
         leader.controller.check_nodes(found)
     with Bus(installation.control_urls) as bus:
         bus.put(RULES, applied)
-    typer.echo(f"{_name(file)} is applied: {_counted(found)}.")
+    typer.echo(f"{name_of(file)} is applied: {_counted(found)}.")
 
 
 @app.command()
@@ -115,8 +114,9 @@ def schema() -> None:
 
 def _read(file: str, config: Path | None) -> tuple[str, RuleSet]:
     settings = load(config)
-    text = _text(file)
-    return text, rule_files.read(text, _name(file), settings.controller, settings.classes)
+    too_long = rule_files.too_long(name_of(file))
+    text = text_of(file, rule_files.LENGTH_MAX, too_long, like="a rule file, like examples/rules/evening.yaml")
+    return text, rule_files.read(text, name_of(file), settings.controller, settings.classes)
 
 
 def _check_slices(found: RuleSet, slices: int) -> None:
@@ -126,39 +126,6 @@ def _check_slices(found: RuleSet, slices: int) -> None:
         if beyond:
             there_are = f"slices are 0 to {slices - 1}" if slices else "this installation has none"
             raise UserError(f"Rule {rule.name} moves slice {beyond[0]}, which there is not: {there_are}.")
-
-
-def _text(file: str) -> str:
-    content = _content(file)
-    try:
-        return io.StringIO(content.decode(), newline=None).read()  # lines end alike, whoever wrote them
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode()
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        place = f"{_name(file)}, line {line}, column {column}"
-        raise UserError(f"{place}: this is no text in UTF-8: save the file as that.") from None
-
-
-def _content(file: str) -> bytes:
-    """No more of it than can be a rule file, and a little: it may be without end."""
-    most_bytes = 4 * rule_files.LENGTH_MAX  # no character takes more in UTF-8
-    try:
-        if file == "-":
-            content = sys.stdin.buffer.read(most_bytes + 1)
-        else:
-            with Path(file).open("rb") as opened:
-                content = opened.read(most_bytes + 1)
-    except FileNotFoundError:
-        raise UserError(f"{file} does not exist: name a rule file, like examples/rules/evening.yaml.") from None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read ({error.strerror}): name a readable file.") from None
-    if len(content) > most_bytes:
-        raise rule_files.too_long(_name(file))
-    return content
-
-
-def _name(file: str) -> str:
-    return "standard input" if file == "-" else Path(file).name
 
 
 def _counted(found: RuleSet) -> str:

@@ -1,6 +1,5 @@
 """``tidegate up``: brokers, gateway, controller and processing nodes on one machine, until stopped."""
 
-import shlex
 import signal
 import sys
 import threading
@@ -9,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import STATE, Config, State
+from tidegate.cli.pasting import reading_line
 from tidegate.local.chain import Chain
-from tidegate.model.installation import Installation
 from tidegate.settings.tree import load
 
 CHECK_S = 1.0
@@ -58,30 +57,11 @@ def _tell_addresses(chain: Chain) -> None:
     assert installation.web is not None
     (host, mqtt), http, web = installation.gateway_mqtt, installation.gateway_http[1], installation.web[1]
     _say(f"Devices connect with MQTT at {host}:{mqtt}, topic telemetry/<device>, or POST to {host}:{http}.")
-    _say(f"A first reading: {first_reading(installation)}")
+    user, password = installation.mqtt_user, installation.mqtt_password
+    _say(f"A first reading: {reading_line(installation.gateway_mqtt, user, password, 'hello')}")
     _say(f"User, password and token are in {chain.state / 'installation.json'}, readable by you only.")
     _say(f"Dashboard: http://{host}:{web}/?token={installation.token}")
     _say(f"Tables grow in {installation.tables}.")
-
-
-def first_reading(installation: Installation) -> str:
-    """A line to paste into a shell."""
-    assert installation.gateway_mqtt is not None
-    host, port = installation.gateway_mqtt
-    words = ["mosquitto_pub", "-h", host, "-p", str(port), "-u", installation.mqtt_user]
-    words += [
-        "-P",
-        installation.mqtt_password,
-        "-i",
-        "hello",
-        "-q",
-        "1",
-        "-t",
-        "telemetry/hello",
-        "-m",
-        '{"value": 21.5}',
-    ]
-    return shlex.join(words)
 
 
 def _say(line: str) -> None:

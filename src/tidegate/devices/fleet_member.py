@@ -15,6 +15,7 @@ from tidegate.devices.device import WINDOW, Device
 from tidegate.devices.fleet_plan import FleetPlan, is_deaf
 from tidegate.devices.publisher_settings import PublisherSettings
 from tidegate.devices.simulated_values import random_walk, value_of
+from tidegate.model.devices import numbered
 from tidegate.model.installation import Installation
 
 # Deaf devices are ordinary MQTT clients, which wait for an acknowledgement for as long as pings are answered.
@@ -37,7 +38,7 @@ def make_member(index: int, plan: FleetPlan, here: Installation, file: AckFile) 
     deaf = is_deaf(index, plan.deaf)
     is_event_driven = plan.mix.is_event_driven(index)
     device = Device(
-        f"{plan.prefix}-{index:06d}",
+        numbered(plan.prefix, index),
         addresses=here.device_addresses,
         user=here.mqtt_user,
         password=here.mqtt_password,

@@ -16,8 +16,13 @@ def make_private(directory: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable by anybody else, not even for a moment."""
+    """Whole or not at all, and never readable by anybody else, not even for a moment; nor is its directory."""
     make_private(path.parent)
+    write_private_file(path, content)
+
+
+def write_private_file(path: Path, content: bytes) -> None:
+    """The same in a directory that others may read."""
     partial = path.with_name(path.name + ".partial")
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()

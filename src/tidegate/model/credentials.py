@@ -12,7 +12,6 @@ password is taken back by its generation: whatever is below the lowest one allow
 
 import base64
 import hmac
-from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -70,35 +69,6 @@ class Proof(NamedTuple):
     generation: int
 
 
-class Revocation(msgspec.Struct, frozen=True, array_like=True):
-    """What is no longer taken from a name. It stands there a hundred thousand times: as a list of values.
-
-    From ``from_s`` on (Unix time) derived passwords below ``generation_min`` are refused, before that those below
-    ``generation_min_before``; and if ``everywhere``, the name is refused by whichever method it is proven.
-    """
-
-    generation_min: Generation
-    from_s: float
-    everywhere: bool = False
-    generation_min_before: Generation = 1
-
-    def lowest(self, now_s: float) -> int:
-        """The generation from which on passwords are taken."""
-        return self.generation_min if now_s >= self.from_s else self.generation_min_before
-
-    def bars(self, now_s: float) -> bool:
-        """Whether the name is refused, whoever vouches for it."""
-        return self.everywhere and now_s >= self.from_s
-
-
-class Registered(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of a device that was added. It stands there a million times: as a list of values."""
-
-    generation: Generation
-    added_s: float  # Unix time
-    note: str | None = None
-
-
 def password_of(key: Key, name: str, generation: int) -> str:
     return f"{SCHEME}.{key.id}.{generation}.{_code(key, name, str(generation).encode()).decode()}"
 
@@ -119,11 +89,6 @@ def verify(keys: Keys, name: str, password: bytes) -> Proof | None:
     if not hmac.compare_digest(_code(key, name, parts[2]), parts[3]):
         return None
     return Proof(key.id, generation)
-
-
-def shard_of(name: str) -> str:
-    """Which of the 256 parts of a register a name stands in: two hexadecimal digits."""
-    return blake2b(name.encode(errors="surrogatepass"), digest_size=1).hexdigest()
 
 
 def _generation(digits: bytes) -> int | None:

@@ -9,6 +9,11 @@ _FORBIDDEN = frozenset("/+#\0\t\n\r")
 _WILDCARDS = frozenset("*>")
 
 
+def numbered(prefix: str, number: int) -> str:
+    """The name of one of many devices that are made at once."""
+    return f"{prefix}-{number:06d}"
+
+
 def check_device(device: str) -> None:
     """Refuse a name that would not fit one topic level and one record."""
     if not device or len(device.encode()) > DEVICE_BYTES_MAX or not _FORBIDDEN.isdisjoint(device):

@@ -26,10 +26,11 @@ from tidegate.gateway.identity.verdicts import (
     Presented,
     Refused,
 )
-from tidegate.model.credentials import Keys, Revocation
+from tidegate.model.credentials import Keys
 from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 from tidegate.model.identity import Access, MethodName
+from tidegate.model.registration import Revocation
 
 __all__ = ["Accepted", "Certificate", "Identities", "Looked", "Presented", "Refused"]
 
@@ -143,7 +144,7 @@ class Identities:
         revocation = self._revocations.of(name)
         if revocation is None:
             return False
-        return revocation.bars(now_s) or (generation is not None and generation < revocation.lowest(now_s))
+        return revocation.everywhere or (generation is not None and generation < revocation.lowest(now_s))
 
     # -- what changes
 

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Mapping
 
-from tidegate.model.credentials import Revocation, shard_of
+from tidegate.model.registration import Revocation, shard_of
 
 
 class Revocations:

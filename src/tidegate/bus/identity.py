@@ -1,0 +1,184 @@
+"""Keys and revocations on the control bus, and their copies in the state directory.
+
+A control bus that is lost must not lock a million devices out, nor let one in that was thrown out: whatever the bus
+lacks is restored from the copies.
+"""
+
+import secrets
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED, UNREADABLE
+from tidegate.bus.key_value import Entry
+from tidegate.machine.private_files import write_private
+from tidegate.model.credentials import SECRET_BYTES, Key, Keys
+from tidegate.model.errors import DamagedDocumentError, UserError
+from tidegate.model.registration import Revocation, newer, shard_of
+
+KEYS_FILE = "identity.json"
+REVOKED_FILE = "revoked.json"
+_KEY_ID = string.ascii_lowercase + string.digits
+_KEY_ID_LENGTH = 6
+
+T = TypeVar("T")
+Revoked = dict[str, Revocation]
+
+
+def settle(bus: Bus, state: Path) -> Keys:
+    """Whatever the bus lacks of both is there afterwards. Whoever starts the parts of a machine calls this."""
+    settle_revoked(bus, state)
+    return settle_keys(bus, state)
+
+
+# -- keys
+
+
+def settle_keys(bus: Bus, state: Path) -> Keys:
+    """Those on the bus; where it has none, those of the copy; where there is no copy, new ones."""
+    try:
+        found = bus.get(IDENTITY_KEYS)
+    except DamagedDocumentError:
+        copy = _copied_keys(state)
+        if copy is None:
+            raise
+        bus.put(IDENTITY_KEYS, copy)
+        return copy
+    if found is None:
+        wanted = _copied_keys(state) or Keys(current=new_key())
+        found = bus.change(IDENTITY_KEYS, lambda there: there or wanted) or wanted
+    _copy_keys(found, state)
+    return found
+
+
+def rotate_key(bus: Bus, state: Path) -> Keys:
+    """A new key for new passwords; those of the one before it count until the rotation is finished."""
+
+    def rotated(keys: Keys) -> Keys:
+        if keys.previous is not None:
+            raise UserError(
+                f"The rotation from key {keys.previous.id} to key {keys.current.id} is not finished: give every device "
+                "its new password, then finish it with 'tidegate device rotate --installation-key --finish'."
+            )
+        return Keys(current=new_key(), previous=keys.current)
+
+    return _changed_keys(bus, state, rotated)
+
+
+def finish_key_rotation(bus: Bus, state: Path) -> Keys:
+    """From now on passwords of the previous key are wrong."""
+
+    def finished(keys: Keys) -> Keys:
+        if keys.previous is None:
+            raise UserError("No key is being rotated: begin with 'tidegate device rotate --installation-key'.")
+        return Keys(current=keys.current)
+
+    return _changed_keys(bus, state, finished)
+
+
+def new_key() -> Key:
+    key_id = "".join(secrets.choice(_KEY_ID) for _ in range(_KEY_ID_LENGTH))
+    return Key(id=key_id, secret=secrets.token_bytes(SECRET_BYTES))
+
+
+def _changed_keys(bus: Bus, state: Path, step: Callable[[Keys], Keys]) -> Keys:
+    settled = settle_keys(bus, state)
+    keys = bus.change(IDENTITY_KEYS, lambda there: step(there or settled))
+    assert keys is not None
+    _copy_keys(keys, state)
+    return keys
+
+
+def _copied_keys(state: Path) -> Keys | None:
+    return _copy(state / KEYS_FILE, Keys)
+
+
+def _copy_keys(keys: Keys, state: Path) -> None:
+    path = state / KEYS_FILE
+    content = msgspec.json.format(msgspec.json.encode(keys))
+    if not path.exists() or path.read_bytes() != content:
+        write_private(path, content)
+
+
+# -- revocations
+
+
+def settle_revoked(bus: Bus, state: Path) -> None:
+    """What the bus lacks of the copy is put there, and those who watch it are told; then the copy has all of it."""
+    copied: dict[str, Revoked] = {}
+    for name, revocation in (_copy(state / REVOKED_FILE, Revoked) or {}).items():
+        copied.setdefault(shard_of(name), {})[name] = revocation
+    stored = bus.entries(REVOKED)
+    index = _index(bus)
+    for shard in sorted({*copied, *stored}):
+        entry = stored.get(shard)
+        there = None if entry is None else _decoded(shard, entry)
+        if there is None or _merged(there, copied.get(shard, {})) != there:
+            _restore(bus, shard, copied.get(shard, {}))
+        elif entry is not None and index.get(shard) != entry.revision:
+            tell_shard(bus, shard)
+    copy_revoked(bus, state)
+
+
+def _restore(bus: Bus, shard: str, copied: Revoked) -> None:
+    try:
+        bus.change(REVOKED, lambda there: _merged(there or {}, copied), shard)
+    except DamagedDocumentError:
+        bus.put(REVOKED, copied, shard)
+    tell_shard(bus, shard)
+
+
+def _merged(there: Revoked, copied: Revoked) -> Revoked:
+    return there | {name: newer(there.get(name), revocation) for name, revocation in copied.items()}
+
+
+def _decoded(shard: str, entry: Entry) -> Revoked | None:
+    try:
+        return REVOKED.decode(entry.value, shard)
+    except DamagedDocumentError:
+        return None
+
+
+def _index(bus: Bus) -> dict[str, int]:
+    try:
+        return bus.get(REVOCATIONS) or {}
+    except DamagedDocumentError:
+        return {}
+
+
+def tell_shard(bus: Bus, shard: str) -> None:
+    """Let those who watch know the shard's revision, unless they do: a word that was never said is said by this."""
+    entry = bus.entry(REVOKED, shard)
+    revision = 0 if entry is None else entry.revision
+
+    def told(index: dict[str, int] | None) -> dict[str, int]:
+        return {**(index or {}), shard: revision}
+
+    try:
+        bus.change(REVOCATIONS, told)
+    except DamagedDocumentError:
+        bus.put(REVOCATIONS, {name: found.revision for name, found in bus.entries(REVOKED).items()})
+
+
+def copy_revoked(bus: Bus, state: Path) -> None:
+    path, found = state / REVOKED_FILE, Revoked()
+    for revoked in bus.all(REVOKED).values():
+        found.update(revoked)
+    content = msgspec.json.encode(found)
+    if path.read_bytes() != content if path.exists() else found:
+        write_private(path, content)
+
+
+def _copy(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): let its owner run this.") from None
+    except UNREADABLE as error:
+        raise UserError(f"{path} is damaged ({error}): restore it from a backup, or delete it to do without.") from None

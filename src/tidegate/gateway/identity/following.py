@@ -1,0 +1,77 @@
+"""What the control bus says about identity, handed on to ``Identities``: keys, access, and shards of revoked names.
+
+Revoked names may be many. One small document has the revision of each shard; only shards with another revision than the
+one known are read.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from tidegate.bus.documents import ACCESS, IDENTITY_KEYS, REVOCATIONS, REVOKED, Document
+from tidegate.gateway.identity.judging import Identities
+from tidegate.model.credentials import Keys
+from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
+from tidegate.model.registration import Revocation
+
+# What a gateway watches; ``REVOKED`` it reads as need be.
+WATCHED: tuple[Document[Any], ...] = (IDENTITY_KEYS, ACCESS, REVOCATIONS)
+
+# Reads a document that is not watched: ``Watcher.get``.
+Read = Callable[[Document[Any], str], Awaitable[Any]]
+# Whose connections have to be judged again; None means everybody's.
+JudgeAgain = Callable[[set[str] | None], None]
+
+
+class Following:
+    """``changed`` is told every change of a watched document; ``catch_up`` is awaited behind it, and once a second."""
+
+    def __init__(self, identities: Identities, read: Read, judge_again: JudgeAgain) -> None:
+        self._identities, self._read, self._judge_again = identities, read, judge_again
+        self._wanted: Mapping[str, int] | None = None  # None until the bus has answered
+        self._known: dict[str, int] = {}
+        self._keys: Keys | None = None
+
+    def changed(self, document: Document[Any], value: Any) -> None:
+        if document is IDENTITY_KEYS:
+            self._keys = value
+            self._hand_on_keys()
+        elif document is ACCESS:
+            self._identities.access_changed(None if value is None else value.access)
+            self._judge_again(None)
+        elif document is REVOCATIONS:
+            if value is None:  # it has forgotten everything: all is read anew when somebody has restored it
+                self._known.clear()
+            self._wanted = value or {}
+            self._hand_on_keys()
+
+    @property
+    def is_behind(self) -> bool:
+        return self._wanted is None or any(
+            self._known.get(shard) != revision for shard, revision in self._wanted.items()
+        )
+
+    async def catch_up(self) -> tuple[str, ...]:
+        """Read the shards that have changed; sentences about those that cannot be read. Where the bus is away, the next
+        call goes on."""
+        sentences = []
+        for shard, revision in dict(self._wanted or {}).items():
+            if self._known.get(shard) == revision:
+                continue
+            try:
+                revoked: Mapping[str, Revocation] = await self._read(REVOKED, shard) or {}
+            except BrokerUnavailableError:
+                break
+            except DamagedDocumentError as error:
+                sentences.append(str(error))
+            else:
+                self._judge_again(self._identities.revoked_changed(shard, revoked))
+            self._known[shard] = revision
+        self._hand_on_keys()
+        return tuple(sentences)
+
+    def _hand_on_keys(self) -> None:
+        """Not before the revoked names are known: whoever comes first could be one of them."""
+        if self._keys is not None and not self.is_behind:
+            keys, self._keys = self._keys, None
+            self._identities.keys_changed(keys)
+            self._judge_again(None)

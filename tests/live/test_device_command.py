@@ -1,0 +1,278 @@
+"""``tidegate device`` against a real control bus: passwords issued, taken back, rotated, never lost with the bus."""
+
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bus import ControlBus, forget_all
+
+from tidegate.bus import identity, register
+from tidegate.bus.documents import IDENTITY_KEYS, REGISTER, REVOCATIONS, REVOKED
+from tidegate.cli.main import run
+from tidegate.gateway.identity.hashing import parsed
+from tidegate.model.credentials import Keys, Proof, verify
+from tidegate.model.errors import DamagedDocumentError
+from tidegate.model.installation import Installation
+from tidegate.model.registration import Entry, shard_of
+
+pytestmark = pytest.mark.live
+
+
+class Command:
+    """The command ``tidegate device``, and the bus behind it."""
+
+    def __init__(self, here: Installation, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.bus, self.state, self._capsys = ControlBus(here), state, capsys
+
+    def __call__(self, *arguments: str, status: int = 0) -> str:
+        """What it prints; on standard error where it fails."""
+        self._capsys.readouterr()
+        found = run(["device", *arguments, *([] if arguments[0] == "hash" else ["--state", str(self.state)])])
+        said = self._capsys.readouterr()
+        assert found == status, said
+        return said.err if status else said.out
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*arguments, "--json"))
+        return found
+
+    @property
+    def keys(self) -> Keys:
+        keys = self.bus.get(IDENTITY_KEYS)
+        assert keys is not None
+        return keys
+
+    def proves(self, name: str, password: str) -> int | None:
+        """The generation of a password, if gateways would take it now."""
+        proof = verify(self.keys, name, password.encode())
+        entry = register.entries(self.bus, [name])[name]
+        lowest = 1 if entry.revocation is None else entry.revocation.lowest(time.time())
+        if proof is None or entry.is_revoked or proof.generation < lowest:
+            return None
+        return proof.generation
+
+
+@pytest.fixture
+def device(
+    installation: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str], state: Path
+) -> Iterator[Command]:
+    forget_all(installation)
+    own = tmp_path / "state"
+    own.mkdir()
+    (own / "installation.json").write_bytes((state / "installation.json").read_bytes())
+    command = Command(installation, own, capsys)
+    yield command
+    command.bus.close()
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+# -- adding
+
+
+def test_one_device_is_told_all_it_takes_to_connect(device: Command) -> None:
+    said = device("add", "pump-1", "--note", "line 4")
+    password = next(line for line in said.splitlines() if line.startswith("password: ")).removeprefix("password: ")
+    assert verify(device.keys, "pump-1", password.encode()) == Proof(device.keys.current.id, 1)
+    assert f"-u pump-1 -P {password} -i pump-1 -q 1 -t telemetry/pump-1" in said
+    assert said.startswith("pump-1 is added: MQTT at 127.0.0.1:")
+    assert device("credentials", "pump-1") == f"user: pump-1\npassword: {password}\n"
+    assert device.json("credentials", "pump-1")["password"] == password
+    assert password in device("add", "pump-1"), "who was added before keeps the same one"
+    assert device.json("show", "pump-1")["note"] == "line 4"
+
+
+def test_many_go_into_a_file_that_only_its_owner_may_read(device: Command, tmp_path: Path) -> None:
+    out = tmp_path / "pumps.csv"
+    names = tmp_path / "names.txt"
+    names.write_text("# pumps\na\nb\r\n\n  c\n")
+    said = device("add", "x", "--from", str(names), "--count", "2", "--prefix", "p", "--out", str(out))
+    assert said == f"6 devices are added: {out}, readable by you only, has the passwords.\n"
+    assert [row["name"] for row in rows(out)] == ["x", "a", "b", "c", "p-000000", "p-000001"]
+    assert all(device.proves(row["user"], row["password"]) == 1 for row in rows(out))
+    assert out.stat().st_mode & 0o777 == 0o600
+    before = out.read_bytes()
+    assert "exists: name another file, or overwrite it with --force" in device("add", "y", "--out", str(out), status=2)
+    assert out.read_bytes() == before
+    assert register.entries(device.bus, ["y"])["y"] == Entry(), "nothing was done"
+    device("add", "y", "--out", str(out), "--force")
+    assert [row["name"] for row in rows(out)] == ["y"]
+
+
+def test_a_hundred_thousand_devices_take_seconds(device: Command, tmp_path: Path) -> None:
+    out = tmp_path / "meters.csv"
+    begun_s = time.monotonic()
+    device("add", "--count", "100000", "--prefix", "meter", "--out", str(out))
+    assert time.monotonic() - begun_s < 20
+    found = rows(out)
+    assert len(found) == 100_000
+    assert all(device.proves(row["name"], row["password"]) == 1 for row in found[::20_000])
+    assert len(device.json("list", "--prefix", "meter-0999")["devices"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["add"], "Which devices? Name them"),
+        (["add", "a/b"], "Device name 'a/b' cannot be a topic level"),
+        (["add", "a", "b"], "Where shall the passwords of 2 devices go? Name a file with --out."),
+        (["add", "--count", "3"], "--count and --prefix belong together"),
+        (["add", "--from", "nowhere.txt"], "--from nowhere.txt does not exist"),
+        (["add", "a", "--out", "no/where/x.csv"], "--out no/where/x.csv cannot be written: name a file in a directory"),
+        (["rotate", "--finish"], "--finish belongs to --installation-key"),
+        (["rotate", "a", "--installation-key"], "--installation-key is about all devices"),
+        (["rotate", "--installation-key", "--finish"], "No key is being rotated"),
+        (["show", "#"], "Device name '#' cannot be a topic level"),
+        (["hash", "a:b"], "a:b cannot stand in a password file"),
+    ],
+)
+def test_a_mistake_is_one_sentence(device: Command, arguments: list[str], sentence: str) -> None:
+    said = device(*arguments, status=2)
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_a_bad_name_in_a_file_has_its_line(device: Command, tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("a\nb/c\n")
+    assert f"{names}, line 2: Device name 'b/c'" in device("revoke", "--from", str(names), status=2)
+
+
+# -- taking back
+
+
+def test_a_revoked_device_is_refused_until_it_is_added_again(device: Command) -> None:
+    first = device.json("add", "pump-1")["devices"][0]["password"]
+    assert device("revoke", "pump-1") == "pump-1 is revoked: gateways refuse and disconnect from now on.\n"
+    assert device.proves("pump-1", first) is None
+    assert "has no password" in device("credentials", "pump-1", status=2)
+    assert "is revoked" in device("rotate", "pump-1", status=2)
+    assert device.json("show", "pump-1")["revoked"]
+    assert "revoked since" in device("list")
+    second = device.json("add", "pump-1")["devices"][0]["password"]
+    assert (device.proves("pump-1", first), device.proves("pump-1", second)) == (None, 2)
+
+
+def test_who_watches_learns_which_shard_has_changed(device: Command) -> None:
+    device("revoke", "a", "b")
+    index = device.bus.get(REVOCATIONS)
+    assert index is not None
+    assert index.keys() == {shard_of("a"), shard_of("b")}
+    for shard, revision in index.items():
+        stored = device.bus.stored(REVOKED, shard)
+        assert stored is not None
+        assert stored.revision == revision
+    device("revoke", "a")
+    assert device.bus.get(REVOCATIONS) == index, "nothing new"
+    device.bus.delete(REVOCATIONS)
+    device("revoke", "a")
+    assert device.bus.get(REVOCATIONS) == index, "a word that was never said is said by the next command"
+
+
+def test_a_rotation_has_a_grace(device: Command) -> None:
+    old = device.json("add", "pump-1")["devices"][0]["password"]
+    new = device.json("rotate", "pump-1", "--grace", "3600")["devices"][0]["password"]
+    assert (device.proves("pump-1", old), device.proves("pump-1", new)) == (1, 2)
+    assert "passwords of generation 1 count until" in device("show", "pump-1")
+    newest = device.json("rotate", "pump-1", "--grace", "0")["devices"][0]["password"]
+    assert [device.proves("pump-1", one) for one in (old, new, newest)] == [None, None, 3]
+    assert "passwords below generation 3 are refused" in device("show", "pump-1")
+
+
+def test_the_key_of_the_installation_is_rotated_while_both_count(device: Command) -> None:
+    old = device.json("add", "pump-1")["devices"][0]["password"]
+    assert "count until it is finished" in device("rotate", "--installation-key")
+    assert "is not finished" in device("rotate", "--installation-key", status=2)
+    new = device.json("add", "pump-1")["devices"][0]["password"]
+    assert old != new
+    assert [device.proves("pump-1", one) for one in (old, new)] == [1, 1]
+    assert "disconnected" in device("rotate", "--installation-key", "--finish")
+    assert [device.proves("pump-1", one) for one in (old, new)] == [None, 1]
+
+
+def test_who_was_never_added_has_a_password_and_can_be_revoked(device: Command) -> None:
+    password = device.json("credentials", "from-the-factory")["password"]
+    assert device.proves("from-the-factory", password) == 1
+    assert "not registered" in device("show", "from-the-factory")
+    device("revoke", "from-the-factory")
+    assert device.proves("from-the-factory", password) is None
+
+
+# -- a bus that is lost or damaged
+
+
+def test_a_lost_bus_locks_nobody_out_and_lets_nobody_in(device: Command, installation: Installation) -> None:
+    good, bad = (device.json("add", name)["devices"][0]["password"] for name in ("good", "bad"))
+    device("revoke", "bad")
+    keys = device.keys
+    forget_all(installation)
+    assert identity.settle(device.bus, device.state) == keys
+    assert (device.proves("good", good), device.proves("bad", bad)) == (1, None)
+    assert device.bus.get(REVOCATIONS) is not None
+    assert device.json("add", "bad")["devices"][0]["generation"] == 2
+    for name in ("identity.json", "revoked.json"):
+        assert (device.state / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_bus_that_was_set_back_learns_what_it_has_forgotten_and_nothing_else(device: Command) -> None:
+    device("revoke", "a", "b")
+    forgotten = {name: device.bus.get(REVOKED, shard_of(name)) for name in ("a", "b")}
+    device("add", "a")
+    device.bus.delete(REVOKED, shard_of("b"))
+    identity.settle(device.bus, device.state)
+    found = register.entries(device.bus, ["a", "b"])
+    assert found["b"].revocation == (forgotten["b"] or {})["b"]
+    assert (found["a"].is_revoked, found["b"].is_revoked) == (False, True)
+
+
+def test_damaged_documents_are_restored_from_their_copies(device: Command) -> None:
+    password = device.json("add", "good")["devices"][0]["password"]
+    device("revoke", "bad")
+    for key in ("identity-keys", f"revoked.{shard_of('bad')}", "revocations"):
+        device.bus.put_raw(key, b"{{")
+    assert device.json("credentials", "good")["password"] == password
+    assert device.json("show", "bad")["revoked"]
+    assert device.bus.get(REVOCATIONS) is not None
+
+
+def test_a_register_that_cannot_be_read_is_said(device: Command) -> None:
+    device.bus.put_raw(f"devices.{shard_of('a')}", b"{{")
+    assert "delete it and add its devices again" in device("add", "a", status=1)
+    with pytest.raises(DamagedDocumentError):
+        device.bus.get(REGISTER, shard_of("a"))
+
+
+def test_two_who_add_at_once_lose_nothing(device: Command, installation: Installation) -> None:
+    """One shard, changed by somebody else between reading and writing."""
+    names = [name for name in (f"d{number}" for number in range(4_000)) if shard_of(name) == "07"][:8]
+    other = ControlBus(installation)
+
+    def meddle(entry: Entry) -> Entry:
+        if late:
+            register.change(other, [late.pop()], lambda one: one.added(0.0))
+        return entry.added(1.0)
+
+    late = names[4:]
+    register.change(device.bus, names[:4], meddle)
+    other.close()
+    assert all(entry.registered for entry in register.entries(device.bus, names).values())
+
+
+# -- the password file
+
+
+def test_a_line_for_the_password_file(device: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"s3cret \xc3\xa4\nmore\n")))
+    name, _, text = device("hash", "analytics").strip().partition(":")
+    assert name == "analytics"
+    assert parsed(text).fits("s3cret ä".encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert "has no password" in device("hash", "analytics", status=2)
