@@ -22,8 +22,10 @@ from tidegate.brokers.nats.server_config import (
     control_config,
 )
 from tidegate.brokers.nats.server_process import Server, server_binary
+from tidegate.brokers.nats.session_quotas import NatsSessionQuotas
 from tidegate.brokers.nats.state_identity import StateIdentity, settle_identity
 from tidegate.brokers.nats.supervising import Supervisor
+from tidegate.brokers.sessions import bounds_of
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import FILE_NAME, save_installation
@@ -170,6 +172,11 @@ class EmbeddedBrokers:
             self.store_directories,
             self._settings.disk_bytes_max,
         )
+
+    def session_quotas(self) -> NatsSessionQuotas:
+        assert self.installation is not None
+        wire = Wire(self.installation.data_urls, name="tidegate-session-quotas", timeout_s=GUARD_S_MAX)
+        return NatsSessionQuotas(wire, self.installation.monitor_urls, bounds_of(self._settings))
 
     # -- parts
 
