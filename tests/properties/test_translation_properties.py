@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tidegate.gateway.connection.connect_plan import Limits, plan_connect
 from tidegate.gateway.connection.translation import Translation
 from tidegate.mqtt import properties as p
-from tidegate.mqtt.filters import compile_filter, matches
 from tidegate.mqtt.frames import frames_of
 from tidegate.mqtt.packets import (
     PUBACK,
@@ -245,8 +244,3 @@ def test_every_connect_has_a_plan_that_311_understands(connect: Connect) -> None
     assert upstream.client_id == deletion.client_id == (connect.client_id or b"x")
     assert upstream.clean is (connect.clean and connect.properties.number(p.SESSION_EXPIRY, 0) == 0)
     assert 0 < upstream.keep_alive_s <= LIMITS.keep_alive_s_max
-
-
-@given(FILTERS, TOPICS)
-def test_filters_match_as_everywhere_else(topic_filter: bytes, topic: bytes) -> None:
-    assert matches(topic_filter, topic) is bool(compile_filter(topic_filter.decode()).fullmatch(topic))

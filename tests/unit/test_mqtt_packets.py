@@ -119,7 +119,7 @@ BROKEN = [
     ("no topic at all", EVERY, PUBLISH, b"", 0x81),
     ("a topic that is cut off", EVERY, PUBLISH, b"\0\2t", 0x81),
     ("no packet identifier", EVERY, PUBLISH | 2, b"\0\1t\0", 0x81),
-    ("packet identifier 0", EVERY, PUBLISH | 2, b"\0\1t\0\0\0", 0x81),
+    ("packet identifier 0", EVERY, PUBLISH | 2, b"\0\1t\0\0\0", 0x82),
     ("an empty topic", EVERY, PUBLISH, b"\0\0\0", 0x82),
     ("a wildcard in a topic", EVERY, PUBLISH, b"\0\3a/+\0", 0x90),
     ("a hash in a topic", EVERY, PUBLISH, b"\0\3a#b\0", 0x90),
@@ -132,7 +132,7 @@ BROKEN = [
     ("an empty response topic", (5,), PUBLISH, b"\0\1t\3\x08\0\0", 0x82),
     ("a property of another packet", (5,), PUBLISH, b"\0\1t\3\x21\0\1", 0x81),
     ("half a packet identifier", EVERY, PUBACK, b"\0", 0x81),
-    ("an acknowledgement of 0", EVERY, PUBACK, b"\0\0", 0x81),
+    ("an acknowledgement of 0", EVERY, PUBACK, b"\0\0", 0x82),
     ("an acknowledgement with flags", EVERY, PUBACK | 1, b"\0\7", 0x81),
     ("an acknowledgement with more", (3, 4), PUBACK, b"\0\7\0", 0x81),
     ("a code that does not exist", (5,), PUBACK, b"\0\7\x55", 0x82),
@@ -181,7 +181,7 @@ BROKEN = [
     ("AUTH before MQTT 5", (3, 4), AUTH, b"", 0x81),
     ("AUTH without properties", (5,), AUTH, b"\x18", 0x81),
     ("AUTH without a method", (5,), AUTH, b"\x18\0", 0x82),
-    ("packet type 0", EVERY, 0, b"", 0x81),
+    ("packet type 0", EVERY, 0, b"", 0x82),
     ("CONNECT of a protocol of nobody", EVERY, CONNECT, b"\0\4mqtt\4\2\0\0\0\1d", 0x84),
 ]
 

@@ -1,10 +1,13 @@
 """Subscriptions of an MQTT 5 client on a 3.1.1 broker: what it cannot do, and retained messages."""
 
+import itertools
+
 import msgspec
 import pytest
 from translating import Held, ack, client, publish, subscribe
 
 from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
+from tidegate.mqtt.filter_index import SHAPES_MAX
 from tidegate.mqtt.packets import (
     PUBACK,
     PUBCOMP,
@@ -132,3 +135,20 @@ def test_an_answer_to_what_nobody_asked_passes() -> None:
     assert held.from_broker(Suback(packet_id=4, codes=b"\x01")) == [Suback(packet_id=4, codes=b"\x01")]
     assert held.from_broker(Unsuback(packet_id=5)) == [Unsuback(packet_id=5, codes=b"\0")]
     assert held.from_broker(Unsuback(packet_id=4)) == [Unsuback(packet_id=4, codes=b"\x11")]
+
+
+def test_filters_of_too_many_shapes_are_refused_and_those_of_known_ones_are_not() -> None:
+    """A retained message costs a look-up per shape: wildcards at so many different places are nobody's need."""
+    held = Held()
+    wild = [b"/".join(levels) for levels in itertools.product((b"a", b"+"), repeat=7)]
+    codes = []
+    for packet_id, topic_filter in enumerate(wild, 1):
+        if held.from_device(subscribe(packet_id, (topic_filter, 0))):
+            held.from_broker(Suback(packet_id=packet_id, codes=b"\x00"))
+            codes.append(0)
+        else:
+            (answer,) = held.answers()
+            assert isinstance(answer, Suback)
+            codes += answer.codes
+    assert codes == [0] * (SHAPES_MAX + 1) + [0x97] * (len(wild) - SHAPES_MAX - 1)
+    assert held.from_device(subscribe(1_000, (b"b/b/b/b/b/b/+", 0)))

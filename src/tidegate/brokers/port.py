@@ -117,6 +117,17 @@ class DiskGuard(Protocol):
         """Let go of its connection."""
 
 
+class SessionQuotas(Protocol):
+    def check(self) -> str | None:
+        """End absent sessions that keep more than they may; a sentence about those that went lately, or None.
+
+        Call it every second or so.
+        """
+
+    def close(self) -> None:
+        """Let go of its connection."""
+
+
 class EmbeddedServers(Protocol):
     """Brokers and control bus that this process starts and ends."""
 
@@ -135,6 +146,9 @@ class EmbeddedServers(Protocol):
 
     def disk_guard(self) -> DiskGuard | None:
         """What keeps their disk from filling up; None if they store nothing. It has a connection of its own."""
+
+    def session_quotas(self) -> SessionQuotas | None:
+        """What keeps absent sessions within bounds; None if they keep nothing. It has a connection of its own."""
 
 
 class Adapter(Protocol):

@@ -8,6 +8,7 @@ from tidegate.model.errors import UserError
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 DISK_BYTES_MIN = 64 * 1024**2
+Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -29,6 +30,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     durability: Literal["process-kill", "power-loss"] = "process-kill"
     # What each broker may store; the disk guard withholds acknowledgements before it is reached.
     disk_bytes_max: Annotated[int, msgspec.Meta(ge=DISK_BYTES_MIN)] = 10 * 1024**3
+    # What a persistent session may keep while its client is away; one that keeps more, or longer, is ended.
+    session_messages_max: Positive = 1_000_000
+    session_bytes_max: Positive = 256 * 1024**2
+    session_age_s_max: Annotated[float, msgspec.Meta(ge=0.001, le=1e9)] = 7 * 86_400.0
+    # What all absent ones may keep together: never more than an eighth of ``disk_bytes_max``.
+    sessions_bytes_max: Positive = 1024**3
 
     def __post_init__(self) -> None:
         """Ranges again, because a value built in code passes no decoder."""
@@ -36,6 +43,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             ("nodes", self.nodes, 1, 3),
             ("slices", self.slices, 1, 64),
             ("disk_bytes_max", self.disk_bytes_max, DISK_BYTES_MIN, 1 << 62),
+            ("session_messages_max", self.session_messages_max, 1, 1 << 62),
+            ("session_bytes_max", self.session_bytes_max, 1, 1 << 62),
+            ("session_age_s_max", self.session_age_s_max, 0.001, 1e9),
+            ("sessions_bytes_max", self.sessions_bytes_max, 1, 1 << 62),
         ):
             if not low <= value <= high:
                 raise UserError(f"The brokers' setting {name} is {value}: choose {low} to {high}.")

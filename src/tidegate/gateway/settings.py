@@ -34,6 +34,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     # How long a device may take to send its CONNECT, and a broker to answer one.
     connect_timeout_s: Seconds = 10.0
     broker_timeout_s: Seconds = 5.0
+    # Addresses of this machine that brokers are dialled from, in turn: each has some 28,000 ports per broker.
+    source_addresses: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] = ()
     # Clients that are being connected to brokers at a time, per process, and how long one waits for its turn.
     admitting_max: Positive = 64
     admission_s_max: Seconds = 10.0

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tidegate.brokers.opening import embedded_servers
-from tidegate.brokers.port import DiskGuard
+from tidegate.brokers.port import DiskGuard, SessionQuotas
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import PROGRESS, UP_ALARMS
 from tidegate.bus.installation import save_installation
@@ -69,6 +69,7 @@ class Chain:
         self._alarms: tuple[str, ...] = ()
         self._buses: list[Bus] = []
         self._guard: DiskGuard | None = None
+        self._quotas: SessionQuotas | None = None
 
     def __enter__(self) -> "Chain":
         return self
@@ -106,6 +107,7 @@ class Chain:
         )
         self._nodes.announce()
         self._guard = self.brokers.disk_guard()
+        self._quotas = self.brokers.session_quotas()
         return self.installation
 
     def _connect(self, *, timeout_s: float = 5.0) -> Bus:
@@ -193,11 +195,11 @@ class Chain:
                 part.keep_running(self._say, at_start=at_start)
 
     def watch(self) -> None:
-        """Start again what ended, servers first; follow the number of nodes that is wanted, and look after the disk."""
+        """Start again what ended, servers first; follow the number of nodes; look after disks and sessions."""
         alarms = self.brokers.supervise()
         self.keep_parts()
         self._nodes.follow()
-        self._tell((*alarms, *self._check_disks()))
+        self._tell((*alarms, *self._check_disks(), *self._check_sessions()))
 
     def _check_disks(self) -> tuple[str, ...]:
         """The brokers' guard acts on what it sees; of other places it is told before they are full."""
@@ -210,6 +212,14 @@ class Chain:
             said = (str(error),)
         places = {"the tables": Path(self.installation.tables), "the state directory": self.state}
         return (*(alarm for alarm in said if alarm is not None), *shortages(places))
+
+    def _check_sessions(self) -> tuple[str, ...]:
+        """Before a session that nobody reads fills the brokers' disk."""
+        try:
+            ended = None if self._quotas is None else self._quotas.check()
+        except BrokerUnavailableError as error:
+            return (str(error),)
+        return () if ended is None else (ended,)
 
     def _tell(self, alarms: tuple[str, ...]) -> None:
         """Each alarm once, and when there is none any more."""
@@ -230,6 +240,7 @@ class Chain:
         for bus in self._buses:
             bus.close()
         self._buses.clear()
-        if self._guard is not None:
-            self._guard.close()
+        for watcher in (self._guard, self._quotas):
+            if watcher is not None:
+                watcher.close()
         self.brokers.stop()

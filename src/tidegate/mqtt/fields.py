@@ -1,7 +1,9 @@
 """The fields that MQTT packets are made of: numbers, texts and lengths, each read strictly at a place in the bytes."""
 
+from collections.abc import Callable
+
 from tidegate.mqtt.frames import variable_length
-from tidegate.mqtt.violations import malformed
+from tidegate.mqtt.violations import Violation, malformed, protocol_error
 
 TEXT_BYTES_MAX = 65_535
 LENGTH_MAX = 268_435_455
@@ -52,10 +54,11 @@ def take_number(data: bytes, place: int, size: int) -> tuple[int, int]:
     return int.from_bytes(data[place:end], "big"), end
 
 
-def take_packet_id(data: bytes, place: int) -> tuple[int, int]:
+def take_packet_id(data: bytes, place: int, refused: Callable[[str], Violation] = protocol_error) -> tuple[int, int]:
+    """``refused`` is what an identifier of 0 is."""
     packet_id, place = take_number(data, place, 2)
     if packet_id == 0:
-        raise malformed("packet identifier 0")
+        raise refused("packet identifier 0")
     return packet_id, place
 
 

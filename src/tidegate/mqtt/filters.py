@@ -1,7 +1,7 @@
 """Topic filters of MQTT 3.1.1: ``+`` is any one level, ``#`` at the end is any number of them.
 
-An operator's filters are few and matched often: they are compiled once. A device's filters may be many and are matched
-seldom: each is compared as it stands, because thousands of compiled ones would take too much memory.
+An operator's filters are few and matched often: they are compiled once. A device's may be many, and thousands of
+compiled ones would take too much memory: ``filter_index`` has those.
 """
 
 import re
@@ -31,17 +31,3 @@ def compile_filter(text: str) -> re.Pattern[bytes]:
 
 def _level(level: str) -> bytes:
     return b"[^/]*" if level == _ONE_LEVEL else re.escape(level.encode())
-
-
-def matches(topic_filter: bytes, topic: bytes) -> bool:
-    """Whether a filter, which has to be a valid one, matches a topic. The same as ``compile_filter`` would say."""
-    wanted, given = topic_filter.split(b"/"), topic.split(b"/")
-    # Topics that begin with $ are a server's own: no wildcard stands for their first level.
-    if topic.startswith(b"$") and wanted[0] in (b"+", b"#"):
-        return False
-    for index, level in enumerate(wanted):
-        if level == b"#":
-            return True
-        if index >= len(given) or level not in (b"+", given[index]):
-            return False
-    return len(wanted) == len(given)

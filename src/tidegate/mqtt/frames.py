@@ -254,11 +254,13 @@ class FrameScanner:
             if header <= 0:
                 # How long it is is not known yet, but whether it can be anything is.
                 body, end = 0, size + 1
-                if header < 0:
+                if header < 0 and first >> 4 != _RESERVED:
                     self._fail("not MQTT", _MALFORMED)
                     return 0
         kind = first >> 4
-        if kind == _RESERVED or (kind == _AUTH and self._version < 5):
+        if kind == _RESERVED:
+            self._fail("not MQTT", _PROTOCOL_ERROR)
+        elif kind == _AUTH and self._version < 5:
             self._fail("not MQTT", _MALFORMED)
         elif end - position > self._packet_bytes_max:
             self._fail("packet too large", _TOO_LARGE)
@@ -323,8 +325,10 @@ class FrameScanner:
             if self._version < 5:
                 return self._fail("not its own topic", _NOT_AUTHORISED)
         if qos:
-            if after + 2 > end or (data[after] == 0 and data[after + 1] == 0):
+            if after + 2 > end:
                 return self._fail("malformed packet", _MALFORMED)
+            if data[after] == 0 and data[after + 1] == 0:
+                return self._fail("protocol error", _PROTOCOL_ERROR)
             after += 2
         if self._version >= 5:
             return self._judge_properties(data, after, end)
@@ -375,7 +379,9 @@ class FrameScanner:
         return True
 
     def _judge_special(self, topic: bytes) -> bool:
-        if b"+" in topic or b"#" in topic or b"\0" in topic:
+        if b"\0" in topic:
+            return self._fail("malformed topic", _MALFORMED)
+        if b"+" in topic or b"#" in topic:
             return self._fail("malformed topic", _TOPIC_INVALID)
         if has_wildcard_level(topic):
             return self._fail("wildcard as a topic level", _TOPIC_INVALID)
@@ -400,11 +406,18 @@ class FrameScanner:
             self._ended = True
             self._last_first = 0
         elif kind != _AUTH:
-            is_short = size < 2 or (data[body] == 0 and data[body + 1] == 0)
-            is_long = size > 2 and not has_flag and self._version < 5
-            if is_short or is_long or (kind == _PUBREL and size > 2 and self._version < 5):
-                return self._fail("malformed packet", _MALFORMED)
+            return self._judge_identifier(data, body, size, kind in (_SUBSCRIBE, _UNSUBSCRIBE))
         return True
+
+    def _judge_identifier(self, data: bytes, body: int, size: int, names_filters: bool) -> bool:
+        """Brokers call an identifier of 0 malformed where filters follow it, and a protocol error elsewhere."""
+        if size < 2 or (size > 2 and not names_filters and self._version < 5):
+            return self._fail("malformed packet", _MALFORMED)
+        if data[body] or data[body + 1]:
+            return True
+        if names_filters:
+            return self._fail("malformed packet", _MALFORMED)
+        return self._fail("protocol error", _PROTOCOL_ERROR)
 
     def _fail(self, problem: str, code: int) -> bool:
         self.problem, self.code = problem, code

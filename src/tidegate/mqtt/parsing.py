@@ -131,7 +131,7 @@ def _parse_tail(kind: int, body: bytes, place: int, version: int, properties_max
 
 
 def _parse_subscribe(_: int, body: bytes, version: int, properties_max: int) -> Subscribe:
-    packet_id, place = take_packet_id(body, 0)
+    packet_id, place = take_packet_id(body, 0, malformed)
     properties = EMPTY
     if version == 5:
         properties, place = parse_properties(body, place, IN_SUBSCRIBE, properties_max)
@@ -152,7 +152,7 @@ def _parse_subscribe(_: int, body: bytes, version: int, properties_max: int) -> 
 
 
 def _parse_unsubscribe(_: int, body: bytes, version: int, properties_max: int) -> Unsubscribe:
-    packet_id, place = take_packet_id(body, 0)
+    packet_id, place = take_packet_id(body, 0, malformed)
     properties = EMPTY
     if version == 5:
         properties, place = parse_properties(body, place, IN_UNSUBSCRIBE, properties_max)
@@ -219,7 +219,9 @@ def _parse_ping(kind: int, body: bytes, _: int, __: int) -> Ping | Pong:
 def _check_flags(first: int, version: int) -> None:
     """The low four bits of the first byte. In MQTT 3.1 what is sent again may say so."""
     kind, flags = first & 0xF0, first & 0x0F
-    if kind not in PACKET_KINDS or (kind == AUTH and version < 5):
+    if kind not in PACKET_KINDS:
+        raise protocol_error("reserved packet type")
+    if kind == AUTH and version < 5:
         raise malformed("reserved packet type")
     if version == 3 and kind in _FLAGGED:
         flags &= ~_DUPLICATE

@@ -15,15 +15,17 @@ from tidegate.brokers.nats.disk_guard import NatsDiskGuard
 from tidegate.brokers.nats.ingest import await_login, open_for_traffic
 from tidegate.brokers.nats.server_config import (
     CONTROL_USER,
-    DEVICE_USER,
+    GATEWAY_USER,
     PIPELINE_USER,
     ServerPorts,
     broker_config,
     control_config,
 )
 from tidegate.brokers.nats.server_process import Server, server_binary
+from tidegate.brokers.nats.session_quotas import NatsSessionQuotas
 from tidegate.brokers.nats.state_identity import StateIdentity, settle_identity
 from tidegate.brokers.nats.supervising import Supervisor
+from tidegate.brokers.sessions import bounds_of
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import FILE_NAME, save_installation
@@ -61,7 +63,7 @@ class EmbeddedBrokers:
     # -- all of it
 
     def start(self) -> Installation:
-        """Everything up and every source active; only then are devices let in, and told where (the file saved here)."""
+        """Everything up, every source active; only then are gateways let in, and told where by the file saved here."""
         if self.installation is not None:
             return self.installation
         server_binary()
@@ -75,7 +77,7 @@ class EmbeddedBrokers:
             self._wait_ready(self._all())
             installation = self._installation(identity)
             open_installation(installation)
-            self._let_devices_in(identity)
+            self._let_gateways_in(identity)
             self.installation = installation
             save_installation(installation, self._state)
             assert self._control is not None
@@ -171,6 +173,11 @@ class EmbeddedBrokers:
             self._settings.disk_bytes_max,
         )
 
+    def session_quotas(self) -> NatsSessionQuotas:
+        assert self.installation is not None
+        wire = Wire(self.installation.data_urls, name="tidegate-session-quotas", timeout_s=GUARD_S_MAX)
+        return NatsSessionQuotas(wire, self.installation.monitor_urls, bounds_of(self._settings))
+
     # -- parts
 
     def _all(self) -> list[Server]:
@@ -210,25 +217,27 @@ class EmbeddedBrokers:
         for index, ports in enumerate(identity.brokers):
             store = self.store_directories[index]
             make_private(store)
-            text = self._broker_config(identity, index, devices_allowed=False)
+            text = self._broker_config(identity, index, gateways_allowed=False)
             self._brokers.append(server(store.parent.name, text, ports, cluster_size=identity.nodes))
         store = self._state / "control" / "store"
         make_private(store)
         text = control_config(identity.control, identity.passwords, self._settings, str(store))
         self._control = server("control", text, identity.control)
 
-    def _broker_config(self, identity: StateIdentity, index: int, *, devices_allowed: bool) -> str:
+    def _broker_config(self, identity: StateIdentity, index: int, *, gateways_allowed: bool) -> str:
         store = str(self.store_directories[index])
         passwords = identity.passwords
-        return broker_config(index, identity.brokers, passwords, self._settings, store, devices_allowed=devices_allowed)
+        return broker_config(
+            index, identity.brokers, passwords, self._settings, store, gateways_allowed=gateways_allowed
+        )
 
-    def _let_devices_in(self, identity: StateIdentity) -> None:
+    def _let_gateways_in(self, identity: StateIdentity) -> None:
         for index, server in enumerate(self._brokers):
-            write_private(server.config, self._broker_config(identity, index, devices_allowed=True).encode())
+            write_private(server.config, self._broker_config(identity, index, gateways_allowed=True).encode())
             server.signal(signal.SIGHUP)
         deadline = time.monotonic() + READY_S_MAX
         for ports in identity.brokers:
-            await_login([(HOST, ports.mqtt)], DEVICE_USER, identity.passwords.device, deadline)
+            await_login([(HOST, ports.mqtt)], [(GATEWAY_USER, identity.passwords.gateway)], deadline)
 
     def _installation(self, identity: StateIdentity) -> Installation:
         passwords = identity.passwords
@@ -239,8 +248,8 @@ class EmbeddedBrokers:
             ),
             mqtt_addresses=tuple((HOST, ports.mqtt) for ports in identity.brokers),
             monitor_urls=tuple(f"http://{HOST}:{ports.monitor}" for ports in identity.brokers),
-            mqtt_user=DEVICE_USER,
-            mqtt_password=passwords.device,
+            mqtt_user=GATEWAY_USER,
+            mqtt_password=passwords.gateway,
             slices=identity.slices,
             tables=str(self._state / "tables"),
         )

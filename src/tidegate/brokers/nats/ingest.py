@@ -21,6 +21,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -163,16 +164,20 @@ def _persistently(attempt: Callable[[], Answer], deadline: float) -> Answer:
 
 
 def _wake_mqtt(installation: Installation, deadline: float) -> None:
-    """NATS creates its MQTT streams when the first MQTT client connects: be that client, as the pipeline's user."""
+    """NATS creates its MQTT streams when the first MQTT client connects: be that client.
+
+    Before gateways are let in that is the pipeline's user, which is refused from then on.
+    """
     own = urlsplit(installation.data_urls[0])
-    await_login(installation.mqtt_addresses, own.username or "", own.password or "", deadline)
+    users = [(own.username or "", own.password or ""), (installation.mqtt_user, installation.mqtt_password)]
+    await_login(installation.mqtt_addresses, users, deadline)
 
 
-def await_login(addresses: Sequence[tuple[str, int]], user: str, password: str, deadline: float) -> None:
-    """Return when an MQTT client with these credentials was let in at one of the addresses."""
+def await_login(addresses: Sequence[tuple[str, int]], users: Sequence[tuple[str, str]], deadline: float) -> None:
+    """Return when an MQTT client was let in as one of the users (name, password) at one of the addresses."""
     while True:
         failures = []
-        for host, port in addresses:
+        for (host, port), (user, password) in product(addresses, users):
             try:
                 _connect_once(host, port, user, password)
             except (OSError, BrokerUnavailableError) as error:

@@ -9,16 +9,18 @@ from tidegate.brokers.settings import BrokerSettings
 from tidegate.machine.ports import HOST
 
 ACCOUNT = "TELEMETRY"
-DEVICE_USER = "device"
+GATEWAY_USER = "gateway"
 PIPELINE_USER = "pipeline"
 SYSTEM_USER = "system"
 CONTROL_USER = "control"
 ROUTE_USER = "route"
 CONTROL_BYTES_MAX = 1024**3
+# How a user may connect, in the server's words.
+NATS, MQTT = "STANDARD", "MQTT"
 
-# Devices live on ordinary topics. The log, the knowledge, the slices and what the server keeps of MQTT are
-# none of theirs: a device that could publish there would forge acknowledged messages or delete streams.
-DEVICE_DENIED = (
+# Clients of gateways live on ordinary topics. The log, the knowledge, the slices and what the server keeps of MQTT are
+# none of theirs: one that could publish there would forge acknowledged messages or delete streams.
+GATEWAY_DENIED = (
     "$JS.>",
     "$KV.>",
     "$O.>",
@@ -26,10 +28,10 @@ DEVICE_DENIED = (
     "tg.>",
     "_INBOX.>",
 )
-DEVICE_MAY_NOT_PUBLISH = (*DEVICE_DENIED, "$MQTT.>")
+GATEWAY_MAY_NOT_PUBLISH = (*GATEWAY_DENIED, "$MQTT.>")
 # No more than that: once a client has subscribed to a wildcard, the server holds every delivery against these, and
 # deliveries at QoS 1 bear the subject ``$MQTT.msgs.…``. Gateways refuse all filters that begin with ``$``.
-DEVICE_MAY_NOT_SUBSCRIBE = DEVICE_DENIED
+GATEWAY_MAY_NOT_SUBSCRIBE = GATEWAY_DENIED
 
 
 class ServerPorts(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +42,7 @@ class ServerPorts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passwords(msgspec.Struct, frozen=True, kw_only=True):
-    device: str
+    gateway: str = msgspec.field(name="device")  # as state directories have always had it
     pipeline: str
     system: str
     control: str
@@ -54,26 +56,28 @@ def broker_config(
     settings: BrokerSettings,
     store: str,
     *,
-    devices_allowed: bool,
+    gateways_allowed: bool,
 ) -> str:
     """Broker ``index`` of a cluster that has one node per entry of ``ports``.
 
-    A device let in before the slices listen would see readings acknowledged that nobody keeps: until then the
-    brokers do not know the devices' user.
+    A gateway let in before the slices listen would see readings acknowledged that nobody keeps: until then the brokers
+    do not know the gateways' user, and the pipeline's may speak MQTT, which makes the server create its streams. From
+    then on nobody but gateways may, and they nothing else.
     """
     own = ports[index]
     config = _common(f"broker-{index + 1}", own, store, settings.disk_bytes_max, settings)
     # Said, not guessed: a server that sees one peer when the first client connects would keep two copies for ever.
     config["mqtt"] = {"host": HOST, "port": own.mqtt, "stream_replicas": len(ports)}
-    publish, subscribe = {"deny": list(DEVICE_MAY_NOT_PUBLISH)}, {"deny": list(DEVICE_MAY_NOT_SUBSCRIBE)}
+    publish, subscribe = {"deny": list(GATEWAY_MAY_NOT_PUBLISH)}, {"deny": list(GATEWAY_MAY_NOT_SUBSCRIBE)}
     permissions = {"publish": publish, "subscribe": subscribe}
-    device = {"user": DEVICE_USER, "password": passwords.device, "permissions": permissions}
+    gateway = _user(GATEWAY_USER, passwords.gateway, MQTT) | {"permissions": permissions}
+    pipeline = _user(PIPELINE_USER, passwords.pipeline, *([NATS] if gateways_allowed else [NATS, MQTT]))
     config["accounts"] = {
         ACCOUNT: {
             "jetstream": "enabled",
-            "users": [{"user": PIPELINE_USER, "password": passwords.pipeline}, *([device] if devices_allowed else [])],
+            "users": [pipeline, *([gateway] if gateways_allowed else [])],
         },
-        "SYS": {"users": [{"user": SYSTEM_USER, "password": passwords.system}]},
+        "SYS": {"users": [_user(SYSTEM_USER, passwords.system, NATS)]},
     }
     config["system_account"] = "SYS"
     if len(ports) > 1:
@@ -100,6 +104,10 @@ def control_config(ports: ServerPorts, passwords: Passwords, settings: BrokerSet
     config = _common("control", ports, store, CONTROL_BYTES_MAX, settings)
     config["authorization"] = {"user": CONTROL_USER, "password": passwords.control}
     return json.dumps(config, indent=2)
+
+
+def _user(name: str, password: str, *ways: str) -> dict[str, Any]:
+    return {"user": name, "password": password, "allowed_connection_types": list(ways)}
 
 
 def _common(name: str, ports: ServerPorts, store: str, disk_bytes_max: int, settings: BrokerSettings) -> dict[str, Any]:

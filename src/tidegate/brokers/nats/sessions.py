@@ -1,18 +1,17 @@
 """Who keeps messages in ``$MQTT_msgs`` that the slices have taken already: MQTT sessions that do not fetch theirs.
 
 A persistent session (clean session 0) with a subscription at QoS 1 has a consumer there, and every message that matches
-stays until the session took it. A client that never comes back keeps all of them, until the disk is full.
+stays until the session took it. Absent ones are ended when they keep too much (``session_quotas``). One that is
+connected and acknowledges nothing is not: the server sends it no more than 1,024 messages, and keeps the rest.
 """
 
-import base64
-import json
 from contextlib import suppress
 
 import msgspec
 
 from tidegate.brokers.nats.ingest import MQTT_STREAM
-from tidegate.brokers.nats.subjects import MQTT_SUBJECTS, topic_of
-from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask, ask_all
+from tidegate.brokers.nats.session_records import filter_of, read_record, session_of
+from tidegate.bus.jetstream import Reply, ask
 from tidegate.bus.wire import Wire
 from tidegate.model.errors import BrokerUnavailableError
 
@@ -73,10 +72,11 @@ class Sessions:
 
     def _sentence(self, wire: Wire, kept: int, kept_bytes: int, holder: _Holder) -> str:
         if self._client[0] != holder.name:
-            self._client = (holder.name, _client_of(wire, holder.name))
+            record = read_record(wire, session_of(holder.name))
+            self._client = (holder.name, "" if record is None else record.client)
         who = f"client {self._client[1]!r:.120}" if self._client[1] else "an unknown client"
         where = "connected, but slow" if holder.is_connected else "not connected"
-        topic_filter = _filter_of(holder.subjects)
+        topic_filter = filter_of(holder.subjects)
         return (
             f"The brokers keep about {_rounded(kept):,} messages ({kept_bytes / 1e6:,.0f} MB) only for MQTT sessions "
             f"that have not taken them, most for {who} ({where}, subscription {topic_filter!r:.120}, consumer "
@@ -89,24 +89,6 @@ def _holder(consumer: Reply) -> _Holder:
     name, config = str(consumer["name"]), consumer["config"]
     waiting = 0 if name.startswith("JS_SRC_") else int(consumer["num_pending"]) + int(consumer["num_ack_pending"])
     return _Holder(waiting, name, str(config.get("filter_subject", "")), bool(consumer.get("push_bound")))
-
-
-def _client_of(wire: Wire, consumer: str) -> str:
-    """The session's own document has the client identifier; a consumer's name begins with the session's."""
-    (found,) = ask_all(
-        wire,
-        [("STREAM.MSG.GET.$MQTT_sess", {"last_by_subj": f"$MQTT.sess.{consumer.split('_', 1)[0]}"})],
-        tolerated=frozenset({NO_MESSAGE_FOUND, STREAM_NOT_FOUND}),
-    )
-    try:
-        return str(json.loads(base64.b64decode(found["message"]["data"]))["id"])
-    except (KeyError, ValueError, TypeError):
-        return ""
-
-
-def _filter_of(subjects: str) -> str:
-    levels = topic_of(subjects.removeprefix(MQTT_SUBJECTS)).split("/")
-    return "/".join({"*": "+", ">": "#"}.get(level, level) for level in levels)
 
 
 def _rounded(count: int) -> int:

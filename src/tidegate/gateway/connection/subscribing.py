@@ -7,7 +7,7 @@ the flag RETAIN is never anything else than an answer to a SUBSCRIBE.
 
 import msgspec
 
-from tidegate.mqtt.filters import matches
+from tidegate.mqtt.filter_index import FilterIndex
 from tidegate.mqtt.names import is_shared
 from tidegate.mqtt.packets import Publish, Suback, Subscribe, Unsuback, Unsubscribe
 from tidegate.mqtt.violations import QUOTA_EXCEEDED, UNSPECIFIED, Violation, protocol_error
@@ -41,7 +41,7 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.are_complete = False  # whether the session began with this connection
-        self._known: dict[bytes, _Subscription] = {}
+        self._known: FilterIndex[_Subscription] = FilterIndex()
         self._known_bytes = 0
         self._subscribing: dict[int, _Request] = {}
         self._unsubscribing: dict[int, bytes] = {}
@@ -97,10 +97,8 @@ class Subscriptions:
         """Whether it is a retained message that no subscription wants. One sent again was wanted before."""
         if not publish.retain or publish.duplicate:
             return False
-        known = self._known.items()
-        if not any(each.is_quiet and matches(name, publish.topic) for name, each in known):
-            return False
-        return not any(not each.is_quiet and matches(name, publish.topic) for name, each in known)
+        wanting = [not each.is_quiet for each in self._known.matching(publish.topic)]
+        return bool(wanting) and not any(wanting)
 
     def _own_code(self, topic_filter: bytes, options: int) -> int | None:
         """The gateway's answer; None where the broker has to be asked."""
@@ -110,8 +108,8 @@ class Subscriptions:
             return NOT_SUPPORTED_HERE
         known = self._known.get(topic_filter)
         if known is None:
-            is_full = self._known_bytes + len(topic_filter) + _ENTRY_BYTES > BYTES_MAX
-            return QUOTA_EXCEEDED if is_full else None
+            has_room = self._known_bytes + len(topic_filter) + _ENTRY_BYTES <= BYTES_MAX
+            return None if has_room and self._known.has_room_for(topic_filter) else QUOTA_EXCEEDED
         is_same = options >> _HANDLING_SHIFT and options & _QOS == known.qos
         return known.granted if is_same else None
 
@@ -123,16 +121,16 @@ class Subscriptions:
         else:
             # While an earlier SUBSCRIBE is unanswered, the retained messages it asked for may still be coming.
             is_quiet = handling > 0 and (known.granted is not None or known.is_quiet)
-        self._known[topic_filter] = _Subscription(qos=options & _QOS, granted=None, is_quiet=is_quiet)
+        self._known.put(topic_filter, _Subscription(qos=options & _QOS, granted=None, is_quiet=is_quiet))
 
     def _settle(self, topic_filter: bytes, code: int) -> None:
         if code >= UNSPECIFIED:
             self._forget(topic_filter)
-        elif topic_filter in self._known:
-            self._known[topic_filter].granted = code
+        elif (known := self._known.get(topic_filter)) is not None:
+            known.granted = code
 
     def _forget(self, topic_filter: bytes) -> bool:
-        if self._known.pop(topic_filter, None) is None:
+        if self._known.pop(topic_filter) is None:
             return False
         self._known_bytes -= len(topic_filter) + _ENTRY_BYTES
         return True
