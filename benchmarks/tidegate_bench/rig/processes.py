@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -23,9 +24,22 @@ def family(pid: Pid) -> list[psutil.Process]:
         raise TidegateError(f"Process {pid} ended during the benchmark: its log says why.") from None
 
 
+class ProcessorTime(NamedTuple):
+    """Of programs themselves, and of the kernel on their behalf."""
+
+    user_s: float
+    system_s: float
+
+
+def processor_time(pid: Pid) -> ProcessorTime:
+    """Of all its processes and threads so far, as the kernel counts it in /proc/<pid>/stat."""
+    times = [member.cpu_times() for member in family(pid)]
+    return ProcessorTime(sum(each.user for each in times), sum(each.system for each in times))
+
+
 def cpu_s(pid: Pid) -> float:
     """Processor time of all its processes and threads so far."""
-    return sum(sum(member.cpu_times()[:2]) for member in family(pid))
+    return sum(processor_time(pid))
 
 
 def rss_bytes(pid: Pid) -> int:

@@ -1,4 +1,5 @@
-"""The servers of the benchmarks, each a real process: Mosquitto behind, HAProxy and a gateway before it."""
+"""The servers of the benchmarks, each a real process: Mosquitto behind, and before it HAProxy, a forwarder
+or a gateway."""
 
 import contextlib
 import subprocess
@@ -124,6 +125,14 @@ class Starter:
         )
         config = self._write("haproxy.cfg", text)
         with self.started("haproxy", [binary, "-db", "-f", str(config)], port, tls_port) as server:
+            yield server
+
+    @contextlib.contextmanager
+    def forwarder(self, broker: tuple[str, int], processes: int = 1) -> Iterator[ServerProcess]:
+        port = self.free_port()
+        command = [sys.executable, "-m", "tidegate_bench.rig.forwarder", "--port", str(port)]
+        command += ["--broker-host", broker[0], "--broker-port", str(broker[1]), "--processes", str(processes)]
+        with self.started("forwarder", command, port) as server:
             yield server
 
     @contextlib.contextmanager
