@@ -137,9 +137,14 @@ class Starter:
 
     @contextlib.contextmanager
     def gateway(
-        self, state: Path, settings: Mapping[str, Any] | None = None, certificate: Certificate | None = None
+        self,
+        state: Path,
+        settings: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
+        sources: Path | None = None,
     ) -> Iterator[ServerProcess]:
-        """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well."""
+        """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well. With
+        ``sources`` it runs the code of another checkout."""
         port, tls_port = self.free_port(), self.free_port() if certificate else 0
         own = {"port": port, "connections_max": CONNECTIONS_MAX, **(settings or {})}
         if certificate is not None:
@@ -150,6 +155,8 @@ class Starter:
         config = self._write(f"gateway-{port}.toml", "\n".join(lines))
         command = [sys.executable, "-m", "tidegate.cli.main", "gateway", "--name", f"bench-{port}"]
         command += ["--state", str(state), "--config", str(config)]
+        if sources is not None:
+            command = ["env", f"PYTHONPATH={sources}", *command]
         with self.started("tidegate", command, port, tls_port, words=" is ready at ") as server:
             yield server
 
