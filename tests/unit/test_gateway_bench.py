@@ -27,7 +27,6 @@ from tidegate_bench.gateway.stand import SAMPLES, StandBroker, Way
 from tidegate_bench.rig import clients as mqtt_clients
 from tidegate_bench.rig import forwarder, processes
 from tidegate_bench.rig.programs import installed
-from tidegate_bench.storm import run as storm
 from tidegate_bench.storm.clients import Storm
 
 # -- from rows to checks
@@ -141,39 +140,6 @@ def test_every_way_has_its_turn_in_every_repetition_and_goes_first_as_often() ->
     order = [(number, way.through) for number, way in turns([Way(through=n, broker=broker) for n in "abc"], 6)]
     assert len(set(order)) == len(order) == 18
     assert Counter(name for _, name in order[::3]) == {"a": 2, "b": 2, "c": 2}
-
-
-def storm_rows(seconds: list[float], back_s: list[float], peaks_kib: list[int]) -> list[dict[str, Any]]:
-    rows = [{"part": storm.DIRECT, "clients": 2_000, "seconds": value} for value in seconds]
-    rows += [{"part": storm.ALONE, "clients": 2_000, "all_back_s": 99.0}, {"part": storm.SERIES, "at_s": 0.0}]
-    for all_back_s, peak in zip(back_s, peaks_kib, strict=True):
-        memory = {"rss_kib_before": 50_000, "rss_kib_peak": peak}
-        rows.append({"part": storm.STORM, "clients": 2_000, "all_back_s": all_back_s, **memory})
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("back_s", "peaks_kib", "values", "holds"),
-    [
-        pytest.param([1.0, 1.0, 1.0], [178_000] * 3, [2.0, 64.0], [True, True], id="just so"),
-        pytest.param([1.1, 1.2, 0.3], [60_000, 180_000, 190_000], [2.2, 65.0], [False, False], id="too much"),
-        pytest.param([0.6, 120.0, 0.6], [60_000, 60_000, 900_000], [1.2, 5.0], [True, True], id="one bad repetition"),
-    ],
-)
-def test_storm_checks_are_medians(
-    back_s: list[float], peaks_kib: list[int], values: list[float], holds: list[bool]
-) -> None:
-    """The broker takes 2,000 clients in half a second, whatever happened in one repetition."""
-    found = storm.checks(storm_rows([0.5, 9.0, 0.4], back_s, peaks_kib))
-    assert [check.value for check in found] == values
-    assert [check.holds for check in found] == holds
-
-
-def test_a_series_keeps_its_steps_and_its_end() -> None:
-    looks = [{"at_s": number / 20, "connected": number} for number in range(38)]
-    kept = [look["connected"] for look in storm.thinned(looks, 0.25)]
-    assert kept == [0, 5, 10, 15, 20, 25, 30, 35, 37]
-    assert [look["connected"] for look in storm.thinned(looks[:1], 0.25)] == [0]
 
 
 def test_a_program_that_is_missing_is_named_with_the_remedy() -> None:
@@ -324,6 +290,12 @@ def test_processor_time_is_told_apart_by_who_spent_it() -> None:
     assert processes.cpu_s(os.getpid()) >= sum(after)
 
 
+def test_processes_of_one_family_are_counted_once() -> None:
+    own = os.getpid()
+    assert [member.pid for member in processes.families([own, own])].count(own) == 1
+    assert processes.open_files_of([own, own]) == processes.open_files_of([own])
+
+
 def test_a_load_that_is_refused_says_so() -> None:
     with peer(refusals=1) as taking, pytest.raises(TidegateError, match="does not accept the load's clients"):
         mqtt_clients.open_clients(taking.address, 1, name="test", credentials=as_anybody)
@@ -350,6 +322,7 @@ def test_a_storm_tries_again_at_once_whether_refused_or_cut_off() -> None:
             storming.turn()
         until_all(storming, 10)
         assert storming.counts["attempts"] == 27
+        assert len(storming.accepted_s) == 20
         storming.close()
 
 
