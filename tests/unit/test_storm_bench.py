@@ -1,13 +1,22 @@
-"""The benchmark of a broker that is bounced, and of connecting: their arithmetic on figures to check by hand."""
+"""The benchmark of a broker that is bounced, and of connecting: their arithmetic on figures to check by hand, and their
+clients over TLS."""
 
 import os
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tidegate.mqtt.client import encode_connect
 from tidegate_bench.rig import connecting
+from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.clients import tls_context
 from tidegate_bench.storm import bounce
 from tidegate_bench.storm import checks as storm_checks
+from tidegate_bench.storm.clients import ACCEPTED, Storm
 from tidegate_bench.storm.run import thinned
 
 
@@ -85,3 +94,37 @@ def test_a_series_keeps_its_steps_and_its_end() -> None:
     kept = [look["connected"] for look in thinned(looks, 0.25)]
     assert kept == [0, 5, 10, 15, 20, 25, 30, 35, 37]
     assert [look["connected"] for look in thinned(looks[:1], 0.25)] == [0]
+
+
+def accept_over_tls(listener: socket.socket, context: ssl.SSLContext, cut: int, count: int) -> list[socket.socket]:
+    """The first are cut off before their handshake, the others get their CONNACK."""
+    opened = []
+    for number in range(cut + count):
+        accepted, _ = listener.accept()
+        if number < cut:
+            accepted.close()
+            continue
+        encrypted = context.wrap_socket(accepted, server_side=True)
+        assert encrypted.recv(4_096)[0] == 0x10
+        encrypted.sendall(ACCEPTED)
+        opened.append(encrypted)
+    return opened
+
+
+def test_a_storm_over_tls_tries_again_when_it_is_cut_off_before_its_handshake(tmp_path: Path) -> None:
+    made = Certificate.made(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener, ThreadPoolExecutor(1) as serving:
+        accepted = serving.submit(accept_over_tls, listener, context, 2, 5)
+        connects = [encode_connect(f"c{number}") for number in range(5)]
+        storming = Storm(listener.getsockname(), connects, tls_context(str(made.certificate)))
+        for _ in range(1_000):
+            storming.turn()
+            if storming.connected == 5:
+                break
+        for opened in accepted.result():
+            opened.close()
+        storming.close()
+    assert storming.counts == {"attempts": 7, "refused": 0, "unanswered": 2, "lost": 0}
+    assert len(storming.accepted_s) == 5
