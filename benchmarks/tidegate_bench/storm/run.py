@@ -26,7 +26,7 @@ from tidegate_bench.storm import checks as storm_checks
 from tidegate_bench.storm.bounce import CLIENTS, Crowd, Row, bounced, broker_address, connected
 from tidegate_bench.storm.checks import ALONE, DIRECT, SERIES, STORM, STORM_TLS
 
-REPETITIONS = 7
+REPETITIONS = 9
 SERIES_STEP_S = 0.5
 CONNECT_COST = "connect_cost"
 
