@@ -22,6 +22,8 @@ from typing import Any
 from tidegate.bus.installation import load_installation
 from tidegate_bench.chain.devices import WINDOW, FlatOut, LoadDevice, Schedule
 from tidegate_bench.rig import clients as mqtt_clients
+from tidegate_bench.rig.clients import Credentials
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.percentiles import percentile
 from tidegate_bench.rig.processes import allow_open_files
 
@@ -32,10 +34,10 @@ STOP = "stop"
 
 
 class Load:
-    def __init__(self, address: tuple[str, int], devices: int, name: str, user: str, password: str) -> None:
+    def __init__(self, address: tuple[str, int], devices: int, name: str, as_whom: Credentials) -> None:
         self._took_ms = array("f")
         self._devices = [LoadDevice(place, f"{name}-{place}", self._took_ms) for place in range(devices)]
-        self._open = partial(mqtt_clients.open_clients, address, devices, name=name, user=user, password=password)
+        self._open = partial(mqtt_clients.open_clients, address, devices, name=name, credentials=as_whom)
         # Without a buffer: a line that was read ahead would wake nobody up.
         self.told = FileIO(sys.stdin.fileno(), closefd=False)
         self._connect()
@@ -169,7 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     allow_open_files()
     here = load_installation(options.state)
-    load = Load((options.host, options.port), options.devices, options.name, here.mqtt_user, here.mqtt_password)
+    load = Load((options.host, options.port), options.devices, options.name, partial(credentials, here))
     gc.disable()
     _say({"connected": options.devices, "window": WINDOW})
     while line := load.told.readline():

@@ -18,6 +18,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tidegate.mqtt.client import PublishAcknowledged, encode_publish
 from tidegate.mqtt.fields import PACKET_ID_MAX
 from tidegate_bench.rig import clients as mqtt_clients
 from tidegate_bench.rig.clients import LoadClient
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.processes import allow_open_files
 
 PAYLOAD = bytes(100)
@@ -131,8 +133,7 @@ def main() -> None:
         (options.host, options.port),
         options.connections,
         name=f"bench-{options.load}",
-        user=installation.mqtt_user,
-        password=installation.mqtt_password,
+        credentials=partial(credentials, installation),
         tls=mqtt_clients.tls_context(options.authority) if options.authority else None,
         payload=PAYLOAD,
         send_buffer_bytes=SEND_BUFFER_BYTES if options.load == "batched" else None,

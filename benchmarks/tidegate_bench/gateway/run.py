@@ -1,8 +1,10 @@
-"""``tidegate bench gateway``: what the gateway costs beside HAProxy and beside no proxy at all, in the same run.
+"""``tidegate bench gateway``: what the gateway costs beside HAProxy, a bare forwarder and no proxy at all, in one run.
 
 HAProxy runs in TCP mode on one thread, checks that it is MQTT that passes and keeps a client at its broker: what a
-deployment would use. The gateway is one process. Every repetition measures all ways one after another, beginning with
-another one each time, and only ratios within a repetition count. Memory is that of fresh processes.
+deployment would use. The forwarder hands bytes on without a look at them, in Python on uvloop: what is left of a
+gateway that does nothing. It and the gateway are one process each. Every repetition measures all ways one after
+another, beginning with another one each time, and only ratios within a repetition count. Memory is that of fresh
+processes.
 """
 
 import importlib.util
@@ -16,6 +18,7 @@ from tidegate.model.errors import TidegateError
 from tidegate.report.checks import Report
 from tidegate.report.progress import Progress
 from tidegate_bench.gateway import checks as gateway_checks
+from tidegate_bench.gateway import pooling
 from tidegate_bench.gateway import stand as gateway_stand
 from tidegate_bench.gateway.checks import BATCHES, DIRECT, IDLE, MACHINE, SENDS, TLS
 from tidegate_bench.gateway.stand import SEED, Stand, Way
@@ -23,7 +26,7 @@ from tidegate_bench.rig import processes
 from tidegate_bench.rig.children import Child
 from tidegate_bench.rig.processes import allow_open_files
 
-REPETITIONS = 7
+REPETITIONS = 10
 CONNECTIONS = 500
 # The first that the load keeps up with on every way; the load, the broker and the proxy share the machine.
 RATES_PER_S = (20_000.0, 15_000.0, 10_000.0, 5_000.0)
@@ -43,12 +46,13 @@ LIMITED: dict[str, Any] = {
 }
 
 
-def run(progress: Progress, out: Path | None) -> Report:
+def run(progress: Progress, out: Path | None, *, rounds: int = REPETITIONS) -> Report:
     began_s = time.monotonic()
     allow_open_files()
     with gateway_stand.stand(out) as stand:
-        rows = [machine(), *_sends(stand, progress), *_over_tls(stand, progress)]
-        rows += [*_batches(stand, progress), *_idle(stand, progress)]
+        rows = [machine(), *_sends(stand, rounds, progress), *_over_tls(stand, rounds, progress)]
+        rows += [*_batches(stand, rounds, progress), *_idle(stand, progress)]
+    rows = pooling.pooled(rows, SEED)
     rows += gateway_checks.spreads(rows)
     return Report("bench gateway", rows, gateway_checks.checks(rows), round(time.monotonic() - began_s, 1))
 
@@ -74,15 +78,16 @@ def turns(ways: list[Way], repetitions: int) -> Iterator[tuple[int, Way]]:
         yield from ((repetition, way) for way in (*ways[first:], *ways[:first]))
 
 
-def _sends(stand: Stand, progress: Progress) -> Iterator[dict[str, Any]]:
+def _sends(stand: Stand, rounds: int, progress: Progress) -> Iterator[dict[str, Any]]:
     with stand.mosquitto() as broker, stand.ways(broker, ONE_PROCESS) as ways:
-        yield from _paced(SENDS, ways, RATES_PER_S, None, progress)
+        yield from _paced(SENDS, ways, rounds, progress, rates_per_s=RATES_PER_S)
 
 
-def _over_tls(stand: Stand, progress: Progress) -> Iterator[dict[str, Any]]:
+def _over_tls(stand: Stand, rounds: int, progress: Progress) -> Iterator[dict[str, Any]]:
     with stand.mosquitto() as broker, stand.ways(broker, ONE_PROCESS, tls=True) as ways:
         proxies = [way for way in ways if way.through != DIRECT]
-        rows = list(_paced(TLS, proxies, TLS_RATES_PER_S, stand.certificate.certificate, progress))
+        certificate = stand.certificate.certificate
+        rows = list(_paced(TLS, proxies, rounds, progress, rates_per_s=TLS_RATES_PER_S, certificate=certificate))
     ciphers = {row["through"]: row["cipher"] for row in rows}
     if len(set(ciphers.values())) > 1:
         raise TidegateError(f"The proxies encrypt differently and cannot be compared: {ciphers}.")
@@ -90,12 +95,18 @@ def _over_tls(stand: Stand, progress: Progress) -> Iterator[dict[str, Any]]:
 
 
 def _paced(
-    part: str, ways: list[Way], rates_per_s: tuple[float, ...], certificate: Path | None, progress: Progress
+    part: str,
+    ways: list[Way],
+    rounds: int,
+    progress: Progress,
+    *,
+    rates_per_s: tuple[float, ...],
+    certificate: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
     progress.step(f"{part}: looking for a rate that every way keeps up with")
     rate_per_s = _rate_kept(ways, rates_per_s, certificate)
-    for repetition, way in turns(ways, REPETITIONS):
-        progress.step(f"{part}, {rate_per_s:,.0f} msg/s, repetition {repetition + 1} of {REPETITIONS}: {way.through}")
+    for repetition, way in turns(ways, rounds):
+        progress.step(f"{part}, {rate_per_s:,.0f} msg/s, repetition {repetition + 1} of {rounds}: {way.through}")
         row = gateway_stand.paced(
             way, rate_per_s=rate_per_s, seconds=SECONDS, connections=CONNECTIONS, certificate=certificate
         )
@@ -116,13 +127,13 @@ def _rate_kept(ways: list[Way], rates_per_s: tuple[float, ...], certificate: Pat
     return rates_per_s[-1]
 
 
-def _batches(stand: Stand, progress: Progress) -> Iterator[dict[str, Any]]:
+def _batches(stand: Stand, rounds: int, progress: Progress) -> Iterator[dict[str, Any]]:
     with stand.ways(stand.nats(), LIMITED) as ways:
         for way in ways:
             progress.step(f"{BATCHES}: warming up, {way.through}")
             gateway_stand.batched(way, seconds=TRIAL_S, connections=BATCH_CONNECTIONS)
-        for repetition, way in turns(ways, REPETITIONS):
-            progress.step(f"{BATCHES}, repetition {repetition + 1} of {REPETITIONS}: {way.through}")
+        for repetition, way in turns(ways, rounds):
+            progress.step(f"{BATCHES}, repetition {repetition + 1} of {rounds}: {way.through}")
             row = gateway_stand.batched(way, seconds=BATCH_SECONDS, connections=BATCH_CONNECTIONS)
             yield {"part": BATCHES, "repetition": repetition, **row}
 

@@ -1,4 +1,4 @@
-"""Where the gateway benchmark runs: brokers, HAProxy and gateways side by side, one load at a time through one of them.
+"""Where the gateway benchmark runs: brokers and proxies side by side, one load at a time through one of them.
 
 Two brokers, because neither must be what is measured. Mosquitto takes one message per send with the least processor
 time, so the most is left for the proxies; it reads packet by packet, though, and stops at some 240,000 messages a
@@ -35,6 +35,8 @@ SEED = 5
 PROBES_PER_S = 500.0
 PROBE_CONNECTIONS = 20
 PACE_SLACK = 1.02
+# How long each probe took: pooled over all repetitions, and too many to be printed.
+SAMPLES = "took_ms"
 
 
 class StandBroker(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,16 +91,17 @@ class Stand:
 
     @contextlib.contextmanager
     def ways(self, broker: StandBroker, settings: Mapping[str, Any], *, tls: bool = False) -> Iterator[list[Way]]:
-        """Direct, through HAProxy and through a gateway; both proxies run all the while, and only one has work."""
-        certificate = self.certificate if tls else None
-        with (
-            self.starter.haproxy(broker.address, self.certificate) as haproxy,
-            self.starter.gateway(broker.state, settings, certificate) as gateway,
-        ):
+        """Direct, and through each proxy; all of them run all the while, and only one has work. A forwarder that knows
+        nothing but bytes knows no TLS."""
+        with contextlib.ExitStack() as opened:
+            proxies = [opened.enter_context(self.starter.haproxy(broker.address, self.certificate))]
+            if not tls:
+                proxies.append(opened.enter_context(self.starter.forwarder(broker.address)))
+            certificate = self.certificate if tls else None
+            proxies.append(opened.enter_context(self.starter.gateway(broker.state, settings, certificate)))
             yield [
                 Way(through="direct", broker=broker),
-                Way(through=haproxy.name, broker=broker, proxy=haproxy),
-                Way(through=gateway.name, broker=broker, proxy=gateway),
+                *(Way(through=proxy.name, broker=broker, proxy=proxy) for proxy in proxies),
             ]
 
     @property
@@ -132,11 +135,11 @@ def paced(way: Way, *, rate_per_s: float, seconds: float, connections: int, cert
         cipher = load.answer()["cipher"]
         probe.answer()
         _apart(way, load, probe)
-        before = _cpu_s(way, load)
+        before = _spent(way, load)
         load.tell("go")
         probe.tell("go")
         sent, probed = load.answer(), probe.answer()
-        used = {name: round(value - before[name], 3) for name, value in _cpu_s(way, load).items()}
+        used = _since(before, _spent(way, load))
     messages = sent["messages"] + probed["messages"]
     took_ms = sorted(probed["took_ms"])
     return {
@@ -147,10 +150,10 @@ def paced(way: Way, *, rate_per_s: float, seconds: float, connections: int, cert
         "kept_pace": bool(sent["sending_s"] <= PACE_SLACK * seconds and not probed["unanswered"]),
         "late_ms_max": round(sent["late_ms_max"], 2),
         **used,
-        "cpu_us_per_message": round(used["proxy_cpu_s"] / messages * 1e6, 3),
-        "ack_ms_p50": percentile(took_ms, 50),
-        "ack_ms_p99": percentile(took_ms, 99),
+        **_per_message(used, messages),
+        **{f"ack_ms_p{share}": percentile(took_ms, share) for share in (50, 90, 99)},
         **({"cipher": cipher} if cipher else {}),
+        SAMPLES: took_ms,
     }
 
 
@@ -158,11 +161,11 @@ def batched(way: Way, *, seconds: float, connections: int) -> dict[str, Any]:
     """Many publishes per send, as fast as they go; the clock stops when the broker has all of them."""
     with Child("gateway.load", "batched", connections=connections, seconds=seconds, **way.options(None)) as load:
         load.answer()
-        before, received = _cpu_s(way, load), way.broker.received()
+        before, received = _spent(way, load), way.broker.received()
         load.tell("go")
         sent = load.answer()
         arrived = way.broker.received() - received
-        used = {name: round(value - before[name], 3) for name, value in _cpu_s(way, load).items()}
+        used = _since(before, _spent(way, load))
     return {
         "through": way.through,
         "connections": connections,
@@ -171,15 +174,31 @@ def batched(way: Way, *, seconds: float, connections: int) -> dict[str, Any]:
         "seconds": round(sent["seconds"], 3),
         "messages_per_s": round(arrived / sent["seconds"]),
         **used,
-        "cpu_us_per_message": round(used["proxy_cpu_s"] / arrived * 1e6, 3),
+        **_per_message(used, arrived),
     }
 
 
-def _cpu_s(way: Way, load: Child) -> dict[str, float]:
+def _spent(way: Way, load: Child) -> dict[str, float]:
+    """Processor time so far: the proxy's own, the kernel's for the proxy, and what the others took."""
+    proxy = processes.processor_time(way.proxy.pid) if way.proxy is not None else processes.ProcessorTime(0.0, 0.0)
     return {
-        "proxy_cpu_s": processes.cpu_s(way.proxy.pid) if way.proxy is not None else 0.0,
+        "proxy_user_s": proxy.user_s,
+        "proxy_system_s": proxy.system_s,
         "load_cpu_s": processes.cpu_s(load.pid),
         "broker_cpu_s": processes.cpu_s(way.broker.pid),
+    }
+
+
+def _since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {name: round(after[name] - value, 3) for name, value in before.items()}
+
+
+def _per_message(used: dict[str, float], messages: int) -> dict[str, float]:
+    user_us, system_us = (used[name] / messages * 1e6 for name in ("proxy_user_s", "proxy_system_s"))
+    return {
+        "cpu_us_per_message": round(user_us + system_us, 3),
+        "user_us_per_message": round(user_us, 3),
+        "system_us_per_message": round(system_us, 3),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from tidegate.report.checks import Check
+from tidegate_bench.interop.rates import LEVEL, LOOKS, Tally, Verdict, decide
 
 Observation = Mapping[str, Any]
 
@@ -42,9 +43,20 @@ class ComparisonOutcome(msgspec.Struct, frozen=True, kw_only=True):
     behaviour: str
     same: bool | None  # None: not applicable
     note: str = ""  # the difference, or why it is not applicable
+    tally: Tally | None = None  # of what was played again because the first plays differ
+    verdict: Verdict | None = None
 
     def row(self) -> dict[str, Any]:
-        return msgspec.structs.asdict(self)
+        row: dict[str, Any] = {
+            "stack": self.stack,
+            "client": self.client,
+            "behaviour": self.behaviour,
+            "same": self.same,
+            "note": self.note,
+        }
+        if self.tally is not None and self.verdict is not None:
+            row |= {**_counted(self.tally), "p": self.verdict.p, "p_corrected": self.verdict.p_corrected}
+        return row
 
 
 def across_versions(observation: Observation) -> Observation:
@@ -65,22 +77,63 @@ def difference(direct: Observation, through: Observation) -> str:
     return "; ".join(parts)
 
 
-def judge(direct: Sequence[Observation], through: Observation, *, versions_differ: bool) -> tuple[bool, str]:
-    """Whether the broker itself did the same in one of its runs, and the difference to its first run if not."""
-    sides = [across_versions(side) if versions_differ else side for side in (*direct, through)]
-    if any(side == sides[-1] for side in sides[:-1]):
-        return True, ""
-    return False, difference(sides[0], sides[-1])
+def differ(direct: Observation, through: Observation, *, versions_differ: bool) -> str:
+    """The difference that the first plays show, in words; nothing where there is none."""
+    return difference(*(across_versions(side) if versions_differ else side for side in (direct, through)))
+
+
+def text_of(observation: Observation, *, versions_differ: bool) -> str:
+    """By which equal observations are counted as one."""
+    seen = across_versions(observation) if versions_differ else observation
+    return msgspec.json.encode(seen, order="deterministic").decode()
+
+
+def judged(outcome: ComparisonOutcome, tally: Tally, behaviours: int) -> ComparisonOutcome:
+    """A comparison whose first plays differ, by what came of the further ones. What could not be played often enough
+    is not the same."""
+    verdict = decide(tally, behaviours)
+    return msgspec.structs.replace(outcome, same=verdict.same is True, tally=tally, verdict=verdict)
+
+
+def rule_row(behaviours: int) -> dict[str, Any]:
+    """By what the repeated comparisons are judged."""
+    return {"part": "rule", "behaviours": behaviours, "looks": list(LOOKS), "level": LEVEL}
 
 
 def checks(outcomes: Sequence[ComparisonOutcome]) -> list[Check]:
-    found = []
+    every = [outcome.same for outcome in outcomes if outcome.same is not None]
+    found = [Check.equal("same_as_direct", bool(every) and all(every), True)]
     for stack, least in COMPARED_MIN.items():
         compared = [outcome for outcome in outcomes if outcome.stack == stack and outcome.same is not None]
         same = bool(compared) and all(outcome.same for outcome in compared)
         found.append(Check.equal(f"same_as_direct[{stack}]", same, True))
         found.append(Check.at_least(f"compared[{stack}]", len(compared), least))
     return found
+
+
+def _counted(tally: Tally) -> dict[str, Any]:
+    """How often the broker's usual observation was made on either side, and every other one beside it."""
+    (usual, _), *_ = tally.direct.most_common(1) or tally.through.most_common(1) or [("{}", 0)]
+    others = [text for text, _ in (tally.direct + tally.through).most_common() if text != usual]
+    sides = {"direct": tally.direct, "through": tally.through}
+    return {
+        **{f"{side}_plays": counts.total() for side, counts in sides.items()},
+        **{f"{side}_otherwise": counts.total() - counts[usual] for side, counts in sides.items()},
+        "otherwise": [
+            {"what": _otherwise(usual, text), **{side: counts[text] for side, counts in sides.items()}}
+            for text in others
+        ],
+    }
+
+
+def _otherwise(usual: str, text: str) -> str:
+    first, second = msgspec.json.decode(usual), msgspec.json.decode(text)
+    parts = [
+        f"{name}: {_shown(second.get(name))}"
+        for name in dict.fromkeys((*first, *second))
+        if first.get(name) != second.get(name)
+    ]
+    return "; ".join(parts)
 
 
 def _shown(value: Any) -> str:

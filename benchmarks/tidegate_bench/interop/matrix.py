@@ -19,6 +19,7 @@ from tidegate_bench.interop.behaviours_of_clients import CLIENTS
 from tidegate_bench.interop.behaviours_of_messages import MESSAGES
 from tidegate_bench.interop.comparison import FIVE_ON_NATS, ON_MOSQUITTO, ON_NATS, ComparisonOutcome
 from tidegate_bench.interop.peer import Endpoint, InteropPeer, NotApplicableError
+from tidegate_bench.interop.repeating import tallies
 from tidegate_bench.interop.scene import Scene
 from tidegate_bench.interop.stacks import mosquitto, nats
 from tidegate_bench.rig.programs import installed
@@ -27,8 +28,6 @@ from tidegate_bench.rig.servers import starter
 COMMON = {**MESSAGES, **CLIENTS}
 AT_A_TIME = 8
 PLAY_S_MAX = 90.0
-# How often the broker itself is asked again where the gateway did something else.
-DIRECT_RUNS_MAX = 3
 
 
 class StackSide(NamedTuple):
@@ -47,6 +46,10 @@ class Comparison(NamedTuple):
     stack: str
     through: Play
     direct: Play
+
+    @property
+    def versions_differ(self) -> bool:
+        return self.direct.side.version != self.through.side.version
 
 
 PlayResult = Observation | NotApplicableError
@@ -68,7 +71,8 @@ def run(progress: Progress, out: Path | None) -> Report:
         state.chmod(0o711)  # mosquitto, started by root, gives its rights up
         endpoints = open_endpoints(opened, state)
         outcomes = asyncio.run(compare(endpoints, clients, list(comparisons(clients)), progress.update))
-    rows = [outcome.row() for outcome in outcomes]
+    compared = sum(outcome.same is not None for outcome in outcomes)
+    rows = [comparison.rule_row(compared), *(outcome.row() for outcome in outcomes)]
     return Report("bench interop", rows, comparison.checks(outcomes), round(time.monotonic() - started_s, 1))
 
 
@@ -146,31 +150,48 @@ async def compare(
     wanted: Sequence[Comparison],
     tell: Callable[[str], None],
 ) -> list[ComparisonOutcome]:
-    """Play everything once; where the two sides differ, ask the broker itself again."""
+    """Play everything once on either side, and what differs then as often as it takes."""
     turns = asyncio.Semaphore(AT_A_TIME)
 
     async def play(item: Play) -> PlayResult:
-        async with turns:
-            return await _play(Scene(clients[item.client], endpoints[item.side]), item.behaviour)
+        return await _play(Scene(clients[item.client], endpoints[item.side]), item.behaviour)
+
+    async def again(item: Comparison, through: bool) -> str:
+        result = await play(item.through if through else item.direct)
+        assert not isinstance(result, NotApplicableError)
+        return comparison.text_of(result, versions_differ=item.versions_differ)
 
     plays = dict.fromkeys(play for item in wanted if not left_out(item) for play in (item.direct, item.through))
+    results = await _first_plays(list(plays), play, turns, tell)
+    first = {item: _first_outcome(item, results) for item in wanted}
+    compared = sum(outcome.same is not None for outcome in first.values())
+    suspects = [item for item, outcome in first.items() if outcome.same is False]
+    found = await tallies(suspects, again, behaviours=compared, turns=turns, tell=tell)
+    judged = {item: comparison.judged(first[item], tally, compared) for item, tally in found.items()}
+    return list((first | judged).values())
+
+
+async def _first_plays(
+    plays: Sequence[Play],
+    play: Callable[[Play], Awaitable[PlayResult]],
+    turns: asyncio.Semaphore,
+    tell: Callable[[str], None],
+) -> dict[Play, PlayResult]:
     done = 0
 
     async def first(item: Play) -> tuple[Play, PlayResult]:
         nonlocal done
-        result = await play(item)
+        async with turns:
+            result = await play(item)
         done += 1
         side = f"{item.side.broker} {'through the gateway' if item.side.through else 'directly'}"
         tell(f"{done} of {len(plays)} played: {item.client}, {item.behaviour}, {side}.")
         return item, result
 
-    results = dict(await asyncio.gather(*(first(item) for item in plays)))
-    return list(await asyncio.gather(*(_outcome(item, results, play) for item in wanted)))
+    return dict(await asyncio.gather(*(first(item) for item in plays)))
 
 
-async def _outcome(
-    item: Comparison, results: Mapping[Play, PlayResult], play: Callable[[Play], Awaitable[PlayResult]]
-) -> ComparisonOutcome:
+def _first_outcome(item: Comparison, results: Mapping[Play, PlayResult]) -> ComparisonOutcome:
     def outcome(same: bool | None, note: str) -> ComparisonOutcome:
         client, behaviour = item.through.client, item.through.behaviour
         return ComparisonOutcome(stack=item.stack, client=client, behaviour=behaviour, same=same, note=note)
@@ -183,15 +204,8 @@ async def _outcome(
             return outcome(None, str(result))
     assert not isinstance(direct, NotApplicableError)
     assert not isinstance(through, NotApplicableError)
-    differ = item.direct.side.version != item.through.side.version
-    known = [direct]
-    while True:
-        same, note = comparison.judge(known, through, versions_differ=differ)
-        if same or len(known) == DIRECT_RUNS_MAX:
-            return outcome(same, note)
-        again = await play(item.direct)
-        assert not isinstance(again, NotApplicableError)
-        known.append(again)
+    note = comparison.differ(direct, through, versions_differ=item.versions_differ)
+    return outcome(not note, note)
 
 
 async def _play(scene: Scene, behaviour: str) -> PlayResult:

@@ -18,6 +18,9 @@ OPENING_MAX = 50
 ANSWER_S_MAX = 60.0
 MARKER_ID = 1
 
+# User and password of the client of a name.
+Credentials = Callable[[str], tuple[str, str]]
+
 
 class LoadClient:
     """One connection. ``packet`` is what it publishes, again and again."""
@@ -66,8 +69,7 @@ def open_clients(
     count: int,
     *,
     name: str,
-    user: str,
-    password: str,
+    credentials: Credentials,
     tls: ssl.SSLContext | None = None,
     payload: bytes = b"",
     send_buffer_bytes: int | None = None,
@@ -79,8 +81,7 @@ def open_clients(
             for number in range(first, min(count, first + OPENING_MAX)):
                 client = LoadClient(number, _connect(address, tls, send_buffer_bytes), payload)
                 clients.append(client)
-                connect = encode_connect(f"{name}-{number}", user=user, password=password, keep_alive_s=KEEP_ALIVE_S)
-                client.send_all(connect)
+                client.send_all(_encoded_connect(f"{name}-{number}", credentials))
             for client in clients[first:]:
                 _await_acceptance(client, address)
     except BaseException:
@@ -88,6 +89,11 @@ def open_clients(
             client.socket.close()
         raise
     return clients
+
+
+def _encoded_connect(name: str, credentials: Credentials) -> bytes:
+    user, password = credentials(name)
+    return encode_connect(name, user=user, password=password, keep_alive_s=KEEP_ALIVE_S)
 
 
 def _await_acceptance(client: LoadClient, address: tuple[str, int]) -> None:

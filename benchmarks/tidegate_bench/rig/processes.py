@@ -3,7 +3,9 @@
 import contextlib
 import os
 import resource
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -23,9 +25,37 @@ def family(pid: Pid) -> list[psutil.Process]:
         raise TidegateError(f"Process {pid} ended during the benchmark: its log says why.") from None
 
 
+def families(pids: Iterable[Pid]) -> list[psutil.Process]:
+    """Of several, where one may be of another's family."""
+    return list({member.pid: member for pid in pids for member in family(pid)}.values())
+
+
+class ProcessorTime(NamedTuple):
+    """Of programs themselves, and of the kernel on their behalf."""
+
+    user_s: float
+    system_s: float
+
+
+def processor_time(pid: Pid) -> ProcessorTime:
+    """Of all its processes and threads so far, as the kernel counts it in /proc/<pid>/stat."""
+    return processor_time_of([pid])
+
+
+def processor_time_of(pids: Iterable[Pid]) -> ProcessorTime:
+    """Of several and all that they started, each counted once."""
+    times = [member.cpu_times() for member in families(pids)]
+    return ProcessorTime(sum(each.user for each in times), sum(each.system for each in times))
+
+
+def open_files_of(pids: Iterable[Pid]) -> int:
+    """Sockets among them."""
+    return sum(member.num_fds() for member in families(pids))
+
+
 def cpu_s(pid: Pid) -> float:
     """Processor time of all its processes and threads so far."""
-    return sum(sum(member.cpu_times()[:2]) for member in family(pid))
+    return sum(processor_time(pid))
 
 
 def rss_bytes(pid: Pid) -> int:

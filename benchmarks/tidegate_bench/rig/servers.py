@@ -1,4 +1,5 @@
-"""The servers of the benchmarks, each a real process: Mosquitto behind, HAProxy and a gateway before it."""
+"""The servers of the benchmarks, each a real process: Mosquitto behind, and before it HAProxy, a forwarder
+or a gateway."""
 
 import contextlib
 import subprocess
@@ -127,10 +128,23 @@ class Starter:
             yield server
 
     @contextlib.contextmanager
+    def forwarder(self, broker: tuple[str, int], processes: int = 1) -> Iterator[ServerProcess]:
+        port = self.free_port()
+        command = [sys.executable, "-m", "tidegate_bench.rig.forwarder", "--port", str(port)]
+        command += ["--broker-host", broker[0], "--broker-port", str(broker[1]), "--processes", str(processes)]
+        with self.started("forwarder", command, port) as server:
+            yield server
+
+    @contextlib.contextmanager
     def gateway(
-        self, state: Path, settings: Mapping[str, Any] | None = None, certificate: Certificate | None = None
+        self,
+        state: Path,
+        settings: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
+        sources: Path | None = None,
     ) -> Iterator[ServerProcess]:
-        """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well."""
+        """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well. With
+        ``sources`` it runs the code of another checkout."""
         port, tls_port = self.free_port(), self.free_port() if certificate else 0
         own = {"port": port, "connections_max": CONNECTIONS_MAX, **(settings or {})}
         if certificate is not None:
@@ -141,6 +155,8 @@ class Starter:
         config = self._write(f"gateway-{port}.toml", "\n".join(lines))
         command = [sys.executable, "-m", "tidegate.cli.main", "gateway", "--name", f"bench-{port}"]
         command += ["--state", str(state), "--config", str(config)]
+        if sources is not None:
+            command = ["env", f"PYTHONPATH={sources}", *command]
         with self.started("tidegate", command, port, tls_port, words=" is ready at ") as server:
             yield server
 

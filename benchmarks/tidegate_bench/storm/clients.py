@@ -1,8 +1,8 @@
 """Clients that connect again at once, without any backoff: ``python -m tidegate_bench.storm.clients``.
 
 All of them in one process on one epoll. It says when it is ready, begins with the first line on its standard input, and
-from then on says how many are connected: every 50 ms, and as soon as all are. It ends when its standard
-input does.
+from then on says how many are connected: every 50 ms, and as soon as all are. With the next line, or when its standard
+input ends, it says at which moment each of them was accepted, and ends.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import errno
 import json
 import select
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -18,7 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.bus.installation import load_installation
+from tidegate.model.installation import Installation
 from tidegate.mqtt.client import encode_connect
+from tidegate_bench.rig.clients import tls_context
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.processes import allow_open_files
 
 SAY_EVERY_S = 0.05
@@ -30,7 +34,7 @@ ACCEPTED = b"\x20\x02\x00\x00"
 class StormClient:
     """One of them, on one attempt."""
 
-    __slots__ = ("answer", "connect", "connected", "socket")
+    __slots__ = ("answer", "connect", "connected", "greeted", "number", "socket")
 
     def __init__(self, connect: bytes) -> None:
         self.connect = connect
@@ -38,20 +42,23 @@ class StormClient:
 
     def begin(self) -> None:
         self.socket = socket.socket()
+        self.number = self.socket.fileno()  # noted: a TLS handshake that fails may take the socket with it
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         self.answer = b""
         self.connected = False
+        self.greeted = False  # CONNECT is sent
 
 
 class Storm:
     """The clients that are connected, and those that are trying."""
 
-    def __init__(self, address: tuple[str, int], connects: list[bytes]) -> None:
+    def __init__(self, address: tuple[str, int], connects: list[bytes], tls: ssl.SSLContext | None = None) -> None:
         self.connected = 0
+        self.accepted_s: list[float] = []
         # attempts; refused: by a CONNACK; unanswered: ended before any; lost: ended after one.
         self.counts: Counter[str] = Counter(attempts=0, refused=0, unanswered=0, lost=0)
-        self._address = address
+        self._address, self._tls = address, tls
         self._by_number: dict[int, StormClient] = {}
         self._absent = deque(StormClient(connect) for connect in connects)
         self._poll = select.epoll()
@@ -63,11 +70,12 @@ class Storm:
         for number, events in self._poll.poll(0 if self._absent else SAY_EVERY_S):
             client = self._by_number[number]
             try:
-                if events & select.EPOLLOUT:
-                    client.socket.send(client.connect)
-                    self._poll.modify(number, select.EPOLLIN)
-                else:
+                if client.greeted:
                     self._receive(client)
+                else:
+                    self._greet(client, events)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                pass
             except OSError:
                 self._again(client, "lost" if client.connected else "unanswered")
 
@@ -78,11 +86,24 @@ class Storm:
 
     def _try(self, client: StormClient) -> None:
         self.counts["attempts"] += 1
-        number = client.socket.fileno()
-        self._by_number[number] = client
-        self._poll.register(number, select.EPOLLOUT)
+        self._by_number[client.number] = client
+        self._poll.register(client.number, select.EPOLLOUT)
         if client.socket.connect_ex(self._address) not in (0, errno.EINPROGRESS):
             self._again(client, "unanswered")
+
+    def _greet(self, client: StormClient, events: int) -> None:
+        """TCP is there, or failed. With TLS a handshake comes first, in as many steps as it takes; after its first
+        step all that a client waits for is to read."""
+        if events & select.EPOLLOUT:
+            self._poll.modify(client.number, select.EPOLLIN)
+        if self._tls is not None:
+            if not isinstance(client.socket, ssl.SSLSocket):
+                client.socket = self._tls.wrap_socket(
+                    client.socket, server_hostname=self._address[0], do_handshake_on_connect=False
+                )
+            client.socket.do_handshake()
+        client.socket.send(client.connect)
+        client.greeted = True
 
     def _receive(self, client: StormClient) -> None:
         data = client.socket.recv(4096)
@@ -93,20 +114,21 @@ class Storm:
             if client.answer.startswith(ACCEPTED):
                 client.connected = True
                 self.connected += 1
+                self.accepted_s.append(time.monotonic())
             elif len(client.answer) >= len(ACCEPTED):
                 self._again(client, "refused")
 
     def _again(self, client: StormClient, because: str) -> None:
         self.counts[because] += 1
         self.connected -= client.connected
-        del self._by_number[client.socket.fileno()]
+        del self._by_number[client.number]
         client.socket.close()
         client.begin()
         self._absent.append(client)
 
 
 def run(storm: Storm, clients: int) -> None:
-    """Until nobody reads any more. The parent's end of the pipe is looked at as often as something is said."""
+    """Until it was enough. The parent's end of the pipe is looked at as often as something is said."""
     parent = select.poll()
     parent.register(sys.stdin, select.POLLIN)
     said_s, said = 0.0, 0
@@ -117,6 +139,7 @@ def run(storm: Storm, clients: int) -> None:
             said_s, said = now_s, storm.connected
             _say({"at_s": now_s, "connected": storm.connected, **storm.counts})
             if parent.poll(0):
+                _say({"accepted_s": [round(moment_s, 4) for moment_s in storm.accepted_s]})
                 return
 
 
@@ -127,19 +150,22 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--clients", type=int, required=True)
     parser.add_argument("--name", required=True, help="what the clients' names begin with")
+    parser.add_argument("--authority", help="certificate (PEM) to believe; without it there is no TLS")
     options = parser.parse_args()
     allow_open_files()
     installation = load_installation(options.state)
-    user, password = installation.mqtt_user, installation.mqtt_password
-    connects = [
-        encode_connect(f"{options.name}-{number}", user=user, password=password, keep_alive_s=3_600)
-        for number in range(options.clients)
-    ]
-    storm = Storm((options.host, options.port), connects)
+    connects = [_encoded_connect(installation, f"{options.name}-{number}") for number in range(options.clients)]
+    tls = tls_context(options.authority) if options.authority else None
+    storm = Storm((options.host, options.port), connects, tls)
     _say({"ready": options.clients})
     if sys.stdin.readline():
         _say({"began_s": time.monotonic()})
         run(storm, options.clients)
+
+
+def _encoded_connect(installation: Installation, name: str) -> bytes:
+    user, password = credentials(installation, name)
+    return encode_connect(name, user=user, password=password, keep_alive_s=3_600)
 
 
 def _say(what: dict[str, Any]) -> None:

@@ -1,163 +1,111 @@
 """``tidegate bench storm``: two thousand clients that connect again without any backoff, and a broker that is bounced.
 
-First the clients connect to the broker directly, all at once: that is how many it accepts per second. Then they connect
-through a gateway, the broker is killed and started again, and the clock runs from the moment at which it accepts TCP
-connections again until every client has its CONNACK. The gateway's memory is the most its processes held until then,
-over what they held before any client had connected.
+The clients are connected, the broker is killed and started again, and the clock runs from the moment at which it
+accepts TCP connections again until every client has its CONNACK: once with the clients at the broker itself, once
+through a gateway, once through it with TLS, by turns. What counts is the ratio within a repetition. The gateway's
+memory is the most its processes held until then, over what they held before any client had connected.
 """
 
 import contextlib
-import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
-from tidegate.local.waiting import answers, wait_until
-from tidegate.model.errors import TidegateError
-from tidegate.report.checks import Check, Report
+from tidegate.gateway.settings import GatewaySettings
+from tidegate.machine.ports import HOST
+from tidegate.report.checks import Report
 from tidegate.report.progress import Progress
-from tidegate_bench.rig import processes
-from tidegate_bench.rig.children import Child
+from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.connecting import ConnectTarget, connect_cost_ratio, connect_cost_us, connect_costs
 from tidegate_bench.rig.processes import allow_open_files
-from tidegate_bench.rig.servers import ServerProcess, starter
+from tidegate_bench.rig.servers import Starter, starter
+from tidegate_bench.storm import checks as storm_checks
+from tidegate_bench.storm.bounce import CLIENTS, Crowd, Row, bounced, broker_address, connected
+from tidegate_bench.storm.checks import ALONE, DIRECT, SERIES, STORM, STORM_TLS
 
-CLIENTS = 2_000
-REPETITIONS = 3
-DOWN_S = 2.0
-SETTLE_S = 1.0
-ALL_S_MAX = 120.0
+REPETITIONS = 9
 SERIES_STEP_S = 0.5
-FACTOR_MAX = 2.0
-KIB_PER_CLIENT_MAX = 64.0
-DIRECT, ALONE, STORM, SERIES = "direct", "bounce, no gateway", "bounce", "series"
-
-Row = dict[str, Any]
+CONNECT_COST = "connect_cost"
 
 
-def run(progress: Progress, out: Path | None) -> Report:
+def run(progress: Progress, out: Path | None, *, rounds: int = REPETITIONS) -> Report:
     began_s = time.monotonic()
     allow_open_files()
     rows: list[Row] = []
     with contextlib.ExitStack() as opened:
-        directory = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-bench-")))
-        state = directory.absolute() / "brokers"
-        brokers = opened.enter_context(EmbeddedBrokers(state, BrokerSettings(nodes=1)))
-        servers = opened.enter_context(starter(directory.absolute()))
-        for repetition in range(REPETITIONS):
-            turn = f"repetition {repetition + 1} of {REPETITIONS}"
-            progress.step(f"{turn}: {CLIENTS:,} clients connect to the broker")
-            found = [_direct(brokers, state, f"direct-{repetition}")]
-            progress.step(f"{turn}: the broker is bounced, without a gateway")
-            found += _bounced(brokers, state, None, f"alone-{repetition}")
-            progress.step(f"{turn}: the broker is bounced, behind a gateway")
-            with servers.gateway(state) as gateway:
-                found += _bounced(brokers, state, gateway, f"storm-{repetition}")
-            rows += [{"repetition": repetition, **row} for row in found]
-    return Report("bench storm", rows, checks(rows), round(time.monotonic() - began_s, 1))
+        place = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-bench-")))
+        directory = place.absolute()
+        brokers = opened.enter_context(EmbeddedBrokers(directory / "brokers", BrokerSettings(nodes=1)))
+        stage = Stage(directory, brokers, opened.enter_context(starter(directory)))
+        for repetition in range(rounds):
+            for what, play in turns(stage, repetition):
+                progress.step(f"repetition {repetition + 1} of {rounds}: {CLIENTS:,} clients, {what}")
+                rows += [{"repetition": repetition, **row} for row in play(f"{repetition}")]
+        rows += stage.connecting(progress)
+    rows += storm_checks.summaries(rows)
+    return Report("bench storm", rows, storm_checks.checks(rows), round(time.monotonic() - began_s, 1))
 
 
-def checks(rows: list[Row]) -> list[Check]:
-    """Medians over the repetitions; one that did not end counts with the time that was waited."""
-    accepted_per_s = statistics.median(row["clients"] / row["seconds"] for row in rows if row["part"] == DIRECT)
-    storms = [row for row in rows if row["part"] == STORM]
-    factors = [row["all_back_s"] / (row["clients"] / accepted_per_s) for row in storms]
-    grown_kib = [(row["rss_kib_peak"] - row["rss_kib_before"]) / row["clients"] for row in storms]
-    return [
-        Check.at_most("all_back_factor", round(statistics.median(factors), 3), FACTOR_MAX),
-        Check.at_most("memory_kib_per_client", round(statistics.median(grown_kib), 2), KIB_PER_CLIENT_MAX),
+class Stage:
+    """A broker to be bounced, and what stands before it. A gateway is a fresh one each time, as after a start."""
+
+    def __init__(self, directory: Path, brokers: EmbeddedBrokers, servers: Starter) -> None:
+        self._state, self._brokers, self._servers = directory / "brokers", brokers, servers
+        self._certificate = Certificate.made(directory)
+
+    def direct(self, name: str) -> Iterator[Row]:
+        yield {"part": DIRECT, **connected(self._crowd(f"direct-{name}", broker_address(self._brokers)))}
+
+    def alone(self, name: str) -> Iterator[Row]:
+        whole, _ = bounced(self._brokers, self._crowd(f"alone-{name}", broker_address(self._brokers)), None)
+        yield {"part": ALONE, **whole}
+
+    def through(self, name: str) -> Iterator[Row]:
+        with self._servers.gateway(self._state) as gateway:
+            whole, looks = bounced(self._brokers, self._crowd(f"storm-{name}", gateway.address), gateway)
+        yield {"part": STORM, **whole}
+        yield from ({"part": SERIES, **look} for look in thinned(looks, SERIES_STEP_S))
+
+    def through_tls(self, name: str) -> Iterator[Row]:
+        with self._servers.gateway(self._state, None, self._certificate) as gateway:
+            crowd = self._crowd(f"tls-{name}", (HOST, gateway.tls_port), self._certificate.certificate)
+            whole, _ = bounced(self._brokers, crowd, gateway)
+        yield {"part": STORM_TLS, **whole}
+
+    def connecting(self, progress: Progress) -> list[Row]:
+        """What a client costs that connects while nothing else happens, beside what a forwarder takes for it."""
+        with (
+            self._servers.gateway(self._state) as gateway,
+            self._servers.forwarder(broker_address(self._brokers), processes=GatewaySettings().processes) as forwarder,
+        ):
+            both = [
+                ConnectTarget(name=one.name, address=one.address, pids=(one.pid,), state=self._state)
+                for one in (gateway, forwarder)
+            ]
+            rows = list(connect_costs(both[0], both[1], connects=CLIENTS, tell=progress.step))
+        costs = {f"{one.name}_us": connect_cost_us(rows, one.name) for one in both}
+        ratio = connect_cost_ratio(rows, gateway.name, forwarder.name, "connect_cost_vs_forwarder")
+        return [*rows, {"part": CONNECT_COST, **costs, **ratio}]
+
+    def _crowd(self, name: str, address: tuple[str, int], authority: Path | None = None) -> Crowd:
+        return Crowd(name=name, state=self._state, address=address, authority=authority)
+
+
+Play = Callable[[str], Iterator[Row]]
+
+
+def turns(stage: Stage, repetition: int) -> list[tuple[str, Play]]:
+    """In the other order every second time, so that slow moments of the machine meet all alike."""
+    order: list[tuple[str, Play]] = [
+        ("connecting to the broker", stage.direct),
+        (ALONE, stage.alone),
+        (STORM, stage.through),
+        (STORM_TLS, stage.through_tls),
     ]
-
-
-def _direct(brokers: EmbeddedBrokers, state: Path, name: str) -> Row:
-    with _clients(_address(brokers), state, name) as clients:
-        clients.tell("go")
-        began_s = clients.answer()["began_s"]
-        last = _all_connected(clients, began_s)
-    time.sleep(SETTLE_S)
-    return {"part": DIRECT, "clients": CLIENTS, "seconds": round(last["at_s"] - began_s, 4), **_counts(last)}
-
-
-def _bounced(brokers: EmbeddedBrokers, state: Path, gateway: ServerProcess | None, name: str) -> list[Row]:
-    """Without a gateway it shows what the broker alone makes of such clients; no check depends on that."""
-    host, port = _address(brokers)
-    before = _watched(gateway)
-    with _clients((host, gateway.port if gateway is not None else port), state, name) as clients:
-        clients.tell("go")
-        calm = _all_connected(clients, clients.answer()["began_s"])
-        time.sleep(SETTLE_S)
-        brokers.kill_broker(0)
-        time.sleep(DOWN_S)
-        brokers.start_broker(0, wait=False)
-        accepted_s = _await_accepting((host, port))
-        looks = list(_until_all(clients, accepted_s))
-        memory = before | _peak(gateway)
-    found = [_since(look, calm, accepted_s) for look in looks]
-    whole = {
-        "part": STORM if gateway is not None else ALONE,
-        "clients": CLIENTS,
-        "all_back": found[-1]["connected"] == CLIENTS,
-        "all_back_s": found[-1]["at_s"],
-    }
-    series = thinned(found, SERIES_STEP_S) if gateway is not None else []
-    return [{**whole, **memory, **_counts(found[-1])}, *({"part": SERIES, **look} for look in series)]
-
-
-def _watched(gateway: ServerProcess | None) -> Row:
-    """From here on its peak is noted; what it holds before any client has connected."""
-    if gateway is None:
-        return {}
-    time.sleep(SETTLE_S)
-    processes.forget_peak(gateway.pid)
-    return {"rss_kib_before": processes.rss_bytes(gateway.pid) // 1024}
-
-
-def _peak(gateway: ServerProcess | None) -> Row:
-    return {"rss_kib_peak": processes.peak_rss_bytes(gateway.pid) // 1024} if gateway is not None else {}
-
-
-def _since(look: Row, calm: Row, accepted_s: float) -> Row:
-    """Counted from the bounce, timed from the moment at which the broker accepted again."""
-    counts = {name: value - calm[name] for name, value in _counts(look).items()}
-    return {"at_s": round(look["at_s"] - accepted_s, 4), "connected": look["connected"], **counts}
-
-
-def _address(brokers: EmbeddedBrokers) -> tuple[str, int]:
-    assert brokers.installation is not None
-    return brokers.installation.mqtt_addresses[0]
-
-
-def _clients(address: tuple[str, int], state: Path, name: str) -> Child:
-    host, port = address
-    clients = Child("storm.clients", state=state, host=host, port=port, clients=CLIENTS, name=name)
-    clients.answer()
-    return clients
-
-
-def _all_connected(clients: Child, since_s: float) -> Row:
-    *_, last = _until_all(clients, since_s)
-    if last["connected"] < CLIENTS:
-        raise TidegateError(f"Only {last['connected']} of {CLIENTS} clients could connect within {ALL_S_MAX:.0f} s.")
-    return last
-
-
-def _until_all(clients: Child, since_s: float) -> Iterator[Row]:
-    """What the clients say, up to the first moment after ``since_s`` at which all are connected, or until too late."""
-    while True:
-        look = clients.answer()
-        yield look
-        if look["at_s"] >= since_s and (look["connected"] == CLIENTS or look["at_s"] - since_s > ALL_S_MAX):
-            return
-
-
-def _await_accepting(address: tuple[str, int]) -> float:
-    """The moment at which the broker accepts again."""
-    if not wait_until(lambda: answers(address, timeout_s=1.0), ALL_S_MAX, look_s=0.002):
-        raise TidegateError(f"The broker at {address[0]}:{address[1]} did not come back within {ALL_S_MAX:.0f} s.")
-    return time.monotonic()
+    return order[::-1] if repetition % 2 else order
 
 
 def thinned(looks: list[Row], step_s: float) -> Iterator[Row]:
@@ -168,7 +116,3 @@ def thinned(looks: list[Row], step_s: float) -> Iterator[Row]:
             next_s = look["at_s"] + step_s
             yield look
     yield looks[-1]
-
-
-def _counts(look: Row) -> dict[str, int]:
-    return {name: look[name] for name in ("attempts", "refused", "unanswered", "lost")}
