@@ -53,7 +53,7 @@ def test_the_deaf_are_spread_evenly(share: float, devices: int, deaf: int) -> No
 def test_commands_are_obeyed_and_others_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with AckFile(tmp_path / "a.acks") as file:
         plan = FleetPlan(pattern=Pattern.constant(1, 1), boot=0, endless=True)
-        fleet = Fleet(plan, NOWHERE, file)
+        fleet = Fleet(plan, NOWHERE, file, lambda name: (name, "word"))
         for line in ("pattern 0:2,30:8 ", "dance", "pattern 0:x"):
             command._obey(fleet, line)
         assert fleet._pattern == Pattern.parse("0:2,30:8")
@@ -73,7 +73,7 @@ def test_what_nobody_acknowledges_is_counted_and_the_late_connections_are_said(
     monkeypatch.setattr("tidegate.devices.fleet.CONNECT_S_MAX", 0.2)
     with AckFile(tmp_path / "a.acks") as file:
         plan = FleetPlan(pattern=Pattern.constant(3, 0.6), boot=0, interval_s=0.05)
-        fleet = Fleet(plan, NOWHERE, file)
+        fleet = Fleet(plan, NOWHERE, file, lambda name: (name, "word"))
         summary = asyncio.run(fleet.run())
     assert summary.samples > 3
     assert (summary.acked, summary.readings) == (0, 0)
@@ -88,7 +88,7 @@ def simulated(plan: FleetPlan, directory: Path, *, stop_after_s: float | None = 
 
     async def run() -> float:
         with AckFile(directory / "a.acks") as file:
-            fleet, loop = Fleet(plan, NOWHERE, file), asyncio.get_running_loop()
+            fleet, loop = Fleet(plan, NOWHERE, file, lambda name: (name, "word")), asyncio.get_running_loop()
             if stop_after_s is not None:
                 loop.call_later(stop_after_s, fleet.stop)
             began_s = loop.time()

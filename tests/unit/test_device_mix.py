@@ -72,7 +72,7 @@ def members(tmp_path: Path, mix: Mix) -> list[tuple[str | None, bool, list[float
     async def make() -> list[tuple[str | None, bool, list[float]]]:
         with AckFile(tmp_path / "a.acks") as file:
             plan = FleetPlan(pattern=Pattern.constant(8, 1), boot=0, seed=mix.seed, mix=mix)
-            made = [make_member(index, plan, NOWHERE, file) for index in range(8)]
+            made = [make_member(index, plan, NOWHERE, file, lambda name: (name, "word")) for index in range(8)]
         return [
             (
                 member.device._publisher._device_class,

@@ -2,16 +2,22 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
+from tidegate.bus.client import Bus
+from tidegate.bus.documents import IDENTITY_KEYS
 from tidegate.machine.private_files import write_private_file
 from tidegate.model.credentials import Key, password_of
 from tidegate.model.errors import UserError
+from tidegate.model.installation import Installation
 
 COLUMNS = ("name", "user", "password")
+
+# The user and the password of a device, by its name.
+Credentials = Callable[[str], tuple[str, str]]
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +34,39 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
 
 def issued(key: Key, name: str, generation: int) -> Issued:
     return Issued(name=name, user=name, password=password_of(key, name, generation), generation=generation)
+
+
+def credentials_of(installation: Installation) -> Credentials:
+    """Who devices of this installation say they are: its gateways take derived passwords; where there are none, the
+    brokers know one user alone."""
+    if installation.gateway_mqtt is None:
+        return lambda _: (installation.mqtt_user, installation.mqtt_password)
+    with Bus(installation.control_urls) as bus:
+        keys = bus.get(IDENTITY_KEYS)
+    if keys is None:
+        raise UserError("This installation has no keys for passwords yet: start it with 'tidegate up'.")
+    key = keys.current
+    return lambda name: (name, password_of(key, name, 1))
+
+
+def read_issued(path: Path) -> Credentials:
+    """Those of a file that was written here."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = {row["name"]: (row["user"], row["password"]) for row in csv.DictReader(file)}
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): name what 'tidegate device add' wrote.") from None
+    except (KeyError, UnicodeDecodeError, csv.Error):
+        raise UserError(
+            f"{path} has not the columns {', '.join(COLUMNS)}: name what 'tidegate device add' wrote."
+        ) from None
+
+    def of(name: str) -> tuple[str, str]:
+        if name not in rows:
+            raise UserError(f"{path} has no password for {name}: add it with 'tidegate device add {name}'.")
+        return rows[name]
+
+    return of
 
 
 def check_place(path: Path, *, force: bool) -> None:

@@ -17,6 +17,7 @@ import typer
 import uvloop
 
 from tidegate.bus.installation import load_installation
+from tidegate.bus.issued import credentials_of, read_issued
 from tidegate.cli.ledger import ACKS
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.devices import boots
@@ -54,6 +55,10 @@ def run(
     event_driven: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of devices that send on change instead of by an interval.")
     ] = 0.0,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(help="Passwords, as 'tidegate device add --out' wrote them.", show_default="derived"),
+    ] = None,
     prefix: Annotated[str, typer.Option(help="Devices and their acknowledgement file are named so.")] = "device",
     progress_json: Annotated[bool, typer.Option("--progress-json", help="A JSON line every second.")] = False,
     follow_stdin: Annotated[
@@ -77,6 +82,7 @@ def run(
     mix = Mix(classes=() if classes is None else parse_classes(classes), event_driven=event_driven, seed=seed)
     _allow_files(chosen.devices_max)
     installation = load_installation(state)
+    known = credentials_of(installation) if credentials is None else read_issued(credentials)
     directory = acks if acks is not None else state / ACKS
     with AckFile(directory / f"{prefix}{SUFFIX}") as file:
         boot = boots.next_boot(file.path.with_suffix(boots.SUFFIX), time.time())
@@ -90,7 +96,7 @@ def run(
             endless=follow_stdin,
             mix=mix,
         )
-        fleet = Fleet(plan, installation, file, _print_progress if progress_json else None)
+        fleet = Fleet(plan, installation, file, known, _print_progress if progress_json else None)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             summary = runner.run(_run(fleet, follow_stdin=follow_stdin))
     _print_summary(summary, fleet.last_failure, as_json=as_json)

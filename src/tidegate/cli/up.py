@@ -10,9 +10,11 @@ import typer
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.pasting import reading_line
 from tidegate.local.chain import Chain
+from tidegate.model.credentials import password_of
 from tidegate.settings.tree import load
 
 CHECK_S = 1.0
+FIRST_DEVICE = "hello"
 
 
 def up(
@@ -57,9 +59,9 @@ def _tell_addresses(chain: Chain) -> None:
     assert installation.web is not None
     (host, mqtt), http, web = installation.gateway_mqtt, installation.gateway_http[1], installation.web[1]
     _say(f"Devices connect with MQTT at {host}:{mqtt}, topic telemetry/<device>, or POST to {host}:{http}.")
-    user, password = installation.mqtt_user, installation.mqtt_password
-    _say(f"A first reading: {reading_line(installation.gateway_mqtt, user, password, 'hello')}")
-    _say(f"User, password and token are in {chain.state / 'installation.json'}, readable by you only.")
+    first = password_of(chain.keys.current, FIRST_DEVICE, 1)
+    _say(f"A first reading: {reading_line(installation.gateway_mqtt, FIRST_DEVICE, first, FIRST_DEVICE)}")
+    _say("Passwords for more devices: tidegate device add NAME.")
     _say(f"Dashboard: http://{host}:{web}/?token={installation.token}")
     _say(f"Tables grow in {installation.tables}.")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from tidegate.devices.acknowledgements import AckFile
 from tidegate.devices.device import Device, DeviceCounters
 from tidegate.devices.fleet_figures import FleetProgress, FleetSummary
-from tidegate.devices.fleet_member import Member, make_member
+from tidegate.devices.fleet_member import Credentials, Member, make_member
 from tidegate.devices.fleet_plan import FleetPlan, is_deaf
 from tidegate.devices.pattern import Pattern
 from tidegate.devices.publisher import CLOSE_TIMEOUT_S
@@ -50,9 +50,11 @@ class Fleet:
         plan: FleetPlan,
         installation: Installation,
         file: AckFile,
+        credentials: Credentials,
         report: Callable[[FleetProgress], None] | None = None,
     ) -> None:
         self._plan, self._installation, self._file, self._report = plan, installation, file, report
+        self._credentials = credentials
         self._pattern = plan.pattern
         self._members: list[Member] = []
         self._wanted = 0
@@ -105,13 +107,16 @@ class Fleet:
         self._wanted = wanted
         await self._open(now_s)
 
+    def _make_member(self) -> Member:
+        return make_member(len(self._members), self._plan, self._installation, self._file, self._credentials)
+
     async def _open(self, now_s: float) -> None:
         dialling = 0
         for index, since_s in list(self._opening.items()):
             if dialling == DIALLING_MAX:
                 break
             while len(self._members) <= index:
-                self._members.append(make_member(len(self._members), self._plan, self._installation, self._file))
+                self._members.append(self._make_member())
             member = self._members[index]
             if index in self._sampling and member.device.connected:
                 del self._opening[index]

@@ -6,7 +6,7 @@ phase is fixed.
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -32,16 +32,22 @@ class Member(msgspec.Struct):
     values: Iterator[float]
 
 
-def make_member(index: int, plan: FleetPlan, here: Installation, file: AckFile) -> Member:
+# The user and the password of a device, by its name.
+Credentials = Callable[[str], tuple[str, str]]
+
+
+def make_member(index: int, plan: FleetPlan, here: Installation, file: AckFile, credentials: Credentials) -> Member:
     chance = random.Random(f"{plan.seed}/{index}")  # noqa: S311 - it spreads load, it guards nothing
     phase_s = chance.random() * plan.interval_s
     deaf = is_deaf(index, plan.deaf)
     is_event_driven = plan.mix.is_event_driven(index)
+    name = numbered(plan.prefix, index)
+    user, password = credentials(name)
     device = Device(
-        numbered(plan.prefix, index),
+        name,
         addresses=here.device_addresses,
-        user=here.mqtt_user,
-        password=here.mqtt_password,
+        user=user,
+        password=password,
         default_interval_s=plan.interval_s,
         device_class=plan.mix.device_class(index),
         dead_band=DEAD_BAND if is_event_driven else None,

@@ -29,7 +29,9 @@ from tidegate.gateway.connection.instructions import (
 )
 from tidegate.gateway.connection.machine import Connection
 from tidegate.gateway.connection.summary import ConnectSummary
+from tidegate.gateway.dialling_from import connect
 from tidegate.gateway.gate import Gate
+from tidegate.gateway.identity.verdicts import Accepted, Presented, Refused
 from tidegate.gateway.layers import sockets
 from tidegate.gateway.layers.layer import peer_of
 from tidegate.gateway.layers.proxy import encode_header
@@ -89,6 +91,7 @@ class DeviceSide(asyncio.Protocol):
             self._task.cancel()
         self.perform(self.machine.device_lost(time.monotonic()))
         self._gate.leave(self)
+        self._flow = None
         if self.side is None:
             self._count_no_more()
 
@@ -245,15 +248,19 @@ class DeviceSide(asyncio.Protocol):
     def _judge(self, said: Connect) -> None:
         assert self.transport is not None
         presented = self._gate.presented(said, peer_of(self.transport))
-        found = self._gate.identities.judge(presented, time.time())
+        found = self._gate.judge(presented)
         if found is None:
             self._await(self._judge_slowly(presented))
         else:
-            self.perform(self.machine.judged(found))
+            self._judged(found)
 
-    async def _judge_slowly(self, presented: Any) -> None:
-        found = await self._gate.identities.judge_slowly(presented)
+    async def _judge_slowly(self, presented: Presented) -> None:
+        found = await self._gate.judge_slowly(presented)
         self._task = None
+        self._judged(found)
+
+    def _judged(self, found: Accepted | Refused) -> None:
+        self._gate.judged(self, found)
         self.perform(self.machine.judged(found))
 
     def _await_turn(self) -> None:
@@ -287,7 +294,7 @@ class DeviceSide(asyncio.Protocol):
         side = BrokerSide(self)
         shortage = False
         try:
-            await asyncio.get_running_loop().create_connection(lambda: side, broker.host, broker.port)
+            await connect(asyncio.get_running_loop(), lambda: side, broker, self._gate.sources)
         except OSError as error:
             shortage = error.errno in _SHORTAGES
         self._task = None

@@ -4,10 +4,11 @@ What the processes of a gateway have to agree on is in the memory they share; he
 """
 
 import asyncio
+import heapq
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from tidegate.control.limiting.credits import LEVEL_MAX
@@ -21,9 +22,10 @@ from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.connection.passing import TopicRules
 from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
+from tidegate.gateway.dialling_from import Sources
 from tidegate.gateway.expiring import ExpiringSessions
 from tidegate.gateway.identity.judging import Identities
-from tidegate.gateway.identity.verdicts import Presented
+from tidegate.gateway.identity.verdicts import KEYS_NOT_KNOWN, TOO_MANY, Accepted, Presented, Refused
 from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.presence import Presence
 from tidegate.gateway.routing import Router
@@ -76,19 +78,23 @@ class Gate:
         peers: Peers | None = None,
         noted: Noted | None = None,
         identities: Identities,
+        knows_revoked: Callable[[], bool] = lambda: True,
         own: tuple[str, str] = ("", ""),
         probe: bytes = b"",
     ) -> None:
-        """``noted``: what is acknowledged is noted there, if anywhere. ``own``: the gateway's user and password at the
-        brokers. ``probe``: a CONNECT in its own name."""
+        """``noted``: what is acknowledged is noted there, if anywhere. ``knows_revoked``: whether it is known by now
+        who is revoked. ``own``: the gateway's user and password at the brokers. ``probe``: a CONNECT in its own
+        name."""
         self.settings = settings
         self.noted = noted
         self.identities = identities
+        self._knows_revoked = knows_revoked
         self.router = router
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
         self.classes = Classes(classes, self.counters)
         self.evidence = Evidence(probe, settings.broker_timeout_s)
+        self.sources = Sources(settings.source_addresses)
         self.presence = Presence(router.claim, router.release)
         buckets = (
             shared.bucket(number, rate_per_s=one.rate_per_s, burst=one.burst, name=", ".join(one.topics))
@@ -116,6 +122,8 @@ class Gate:
         self._leaving: set[Member] = set()  # who has gone, and has publishes that still wait
         self._unknown: dict[Member, None] = {}  # who has not said CONNECT yet, the oldest first
         self._by_client: dict[bytes, Member] = {}
+        self._by_name: dict[str, set[Member]] = {}  # who is judged, and not gone
+        self._expiring: list[tuple[float, int, Member]] = []  # whose proof ends some time (Unix time), a heap
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
@@ -135,6 +143,65 @@ class Gate:
     def opened(self, device: Member) -> None:
         """It has said who it is."""
         self._unknown.pop(device, None)
+
+    # -- who they are
+
+    def judge(self, presented: Presented) -> Accepted | Refused | None:
+        """None where that takes time: then ``judge_slowly``."""
+        found = self.identities.judge(presented, time.time())
+        return None if found is None else self._guarded(found)
+
+    async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
+        return self._guarded(await self.identities.judge_slowly(presented))
+
+    def _guarded(self, found: Accepted | Refused) -> Accepted | Refused:
+        """Nobody is let in while it is not known who is revoked, nor somebody who has more than its share of
+        connections here already."""
+        if isinstance(found, Refused) or found.passes_credentials:
+            return found
+        if not self._knows_revoked():
+            return KEYS_NOT_KNOWN
+        here = len(self._by_name.get(found.name, ()))
+        if not found.is_application and here >= self.settings.device_connections_max:
+            return TOO_MANY
+        return found
+
+    def judged(self, device: Member, found: Accepted | Refused) -> None:
+        """It is known who a connection belongs to."""
+        if isinstance(found, Accepted):
+            self._by_name.setdefault(found.name, set()).add(device)
+            if found.expires_s is not None:
+                heapq.heappush(self._expiring, (found.expires_s, id(device), device))
+
+    def judge_again(self, names: Collection[str] | None) -> None:
+        """Something has changed about these, or about everybody."""
+        known = self._by_name if names is None else {name for name in names if name in self._by_name}
+        for device in [device for name in known for device in self._by_name[name]]:
+            self._judge_again(device)
+
+    def _judge_again(self, device: Member) -> None:
+        machine = device.machine
+        if machine.client is not None:
+            found = self.identities.still_allowed(machine.client, time.time())
+            device.perform(machine.judged_again(found, time.monotonic()))
+
+    def _end_expired(self) -> None:
+        """Once a second: whose proof has ended is judged again."""
+        now_s = time.time()
+        while self._expiring and self._expiring[0][0] <= now_s:
+            device = heapq.heappop(self._expiring)[2]
+            if device in self._devices:
+                self._judge_again(device)
+
+    def _unname(self, device: Member) -> None:
+        client = device.machine.client
+        here = self._by_name.get(client.name) if client is not None else None
+        if client is not None and here is not None:
+            here.discard(device)
+            if not here:
+                del self._by_name[client.name]
+
+    # -- their turn
 
     def await_turn(self, device: Member, turned: Callable[[bool], None]) -> None:
         """``turned`` is called when it is this client's turn to be connected to a broker, or when it took too long."""
@@ -173,10 +240,14 @@ class Gate:
             self.counters.connections -= 1
             if device.machine.is_leaving:
                 self._leaving.add(device)
+            else:
+                self._unname(device)
 
     def forget(self, device: Member) -> None:
         """Nothing is left of the device."""
-        self._leaving.discard(device)
+        if device in self._leaving:
+            self._leaving.discard(device)
+            self._unname(device)
         machine, now_s = device.machine, time.monotonic()
         connect, session, broker = machine.connect, machine.session, machine.broker
         if not machine.is_accepted or connect is None or session is None or broker is None:
@@ -306,6 +377,7 @@ class Gate:
         now_s, held = time.monotonic(), list[HeldClient]()
         self.advice.current()  # one that has lapsed is none from now on
         self._feel()
+        self._end_expired()
         for device in (*self._devices, *self._leaving):
             if todo := device.machine.look(now_s):
                 device.perform(todo)

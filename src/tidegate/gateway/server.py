@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from tidegate.bus.documents import ADVICE, ROUTES, Document
+from tidegate.bus.documents import ACCESS, ADVICE, IDENTITY_KEYS, REVOCATIONS, REVOKED, ROUTES, Document
 from tidegate.bus.watching import Watcher
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.noting import Noted
@@ -22,6 +22,7 @@ from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
 from tidegate.gateway.listening import Bound, bind, http_tls, serve
+from tidegate.gateway.revoked_names import Revoked, RevokedNames
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
@@ -89,19 +90,23 @@ class Gateway:
             peers=peers,
             noted=noted,
             identities=self._identities,
+            knows_revoked=lambda: self._revoked.are_known,
             own=(installation.mqtt_user, installation.mqtt_password),
             probe=mqtt.encode_connect(
-                f"tidegate-{settings.name}-asks-{process}",
+                f"/tidegate/{settings.name}/asks/{process}",
                 user=installation.mqtt_user,
                 password=installation.mqtt_password,
             ),
         )
         self._watcher = Watcher(
             installation.control_urls,
-            (ROUTES, ADVICE),
+            (ROUTES, ADVICE, IDENTITY_KEYS, ACCESS, REVOCATIONS),
             self._changed,
             self._damaged,
             name=f"tidegate-{settings.name}",
+        )
+        self._revoked = RevokedNames(
+            lambda shard: self._watcher.get(REVOKED, shard), self._revoked_changed, self._damaged
         )
         self._reports = (
             LedgerReports(noted, self._watcher, gateway=settings.name, process=process) if noted is not None else None
@@ -110,7 +115,7 @@ class Gateway:
             installation,
             router,
             self.gate.counters,
-            client_id=f"tidegate-{settings.name}-http-{process}",
+            client_id=f"/tidegate/{settings.name}/http/{process}",
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
             noted=noted,
@@ -131,7 +136,8 @@ class Gateway:
             self.mqtt_address, self.http_address = bound[0].address, bound[1].address
             self._watcher.start()
             if not await self._watcher.first_read(BUS_S_MAX):
-                self._say("The control bus does not answer: clients go to the installation's brokers until it does.")
+                self._say(f"The control bus does not answer: until it does, {self._without_bus}.")
+            self._tasks.append(loop.create_task(self._revoked.run()))
             self._ingest.start()
             self.gate.start()
             for one in bound:
@@ -187,6 +193,7 @@ class Gateway:
         self._tell()
         await self.gate.stop()
         await self._ingest.stop()
+        await self._identities.close()
         await self._watcher.stop()
 
     def _close_listeners(self) -> None:
@@ -201,6 +208,14 @@ class Gateway:
                 await asyncio.sleep(LOOK_S / TELLS_PER_LOOK)
                 self._tell()
             self.gate.look()
+            self._look_at_identities()
+
+    def _look_at_identities(self) -> None:
+        found = self._identities.look(time.time())
+        for sentence in found.sentences:
+            self._say(sentence)
+        if found.everybody or found.names:
+            self.gate.judge_again(None if found.everybody else found.names)
 
     def _tell(self) -> None:
         self.gate.tell()
@@ -213,8 +228,25 @@ class Gateway:
             age_s = 0.0 if self._knows_advice else time.time() - written_s
             self._knows_advice = True
             self.gate.advice.renew(value, revision, age_s)
-        else:
+        elif document is ROUTES:
             self.gate.router.routes = self._default_routes if value is None else value
+        elif document is REVOCATIONS:
+            self._revoked.follow(value)
+        else:
+            if document is IDENTITY_KEYS:
+                self._identities.keys_changed(value)
+            else:
+                self._identities.access_changed(None if value is None else value.access)
+            self.gate.judge_again(None)
+
+    def _revoked_changed(self, shard: str, revoked: Revoked) -> None:
+        self.gate.judge_again(self._identities.revoked_changed(shard, revoked))
+
+    @property
+    def _without_bus(self) -> str:
+        if self._identities.needs_bus:
+            return "nobody can prove who it is, and no client is let in"
+        return "clients go to the installation's brokers"
 
     def _damaged(self, error: DamagedDocumentError) -> None:
         """What cannot be read changes nothing: the last good routes stay, and the last good advice lapses by itself."""

@@ -47,6 +47,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     keep_alive_s_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 65_535
     # Each connection takes two open files, its own and the one to the broker.
     connections_max: Positive = 9_000
+    # Of one device, per process: one that is taken over has two for a moment. Applications may have more.
+    device_connections_max: Positive = 8
     sticky_clients_max: Positive = 100_000
     # What is advised is also enforced: a client that does not listen waits here; one that follows advice never notices.
     enforce_advice: bool = True

@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.brokers.opening import embedded_servers
 from tidegate.brokers.port import DiskGuard, SessionQuotas
+from tidegate.bus import identity
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import PROGRESS, UP_ALARMS
 from tidegate.bus.installation import save_installation
@@ -97,6 +98,7 @@ class Chain:
         save_installation(self.installation, self.state)
         self._bus = self._connect()
         self._quick_bus = self._connect(timeout_s=BUS_S_MAX)
+        self.keys = identity.settle(self._bus, self.state)
         self._nodes = Nodes(
             self.parts,
             self._start_node,

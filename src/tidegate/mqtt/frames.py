@@ -304,7 +304,7 @@ class FrameScanner:
         self.packets += 1
         return True
 
-    def _judge_publish(self, data: bytes, first: int, body: int, end: int) -> bool:
+    def _judge_publish(self, data: bytes, first: int, body: int, end: int) -> bool:  # noqa: PLR0911
         qos = first >> 1 & 3
         if self._ended or qos == 3 or (qos == 0 and first & 8) or end - body < 2:
             return self._fail("malformed packet", _MALFORMED)

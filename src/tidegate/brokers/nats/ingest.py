@@ -191,7 +191,7 @@ def await_login(addresses: Sequence[tuple[str, int]], users: Sequence[tuple[str,
 
 def _connect_once(host: str, port: int, user: str, password: str) -> None:
     """CONNECT with a clean session and DISCONNECT, MQTT 3.1.1: leaves nothing behind but the streams."""
-    connect = mqtt.encode_connect("tidegate-warm-up", user=user, password=password, keep_alive_s=30)
+    connect = mqtt.encode_connect("/tidegate/warm-up", user=user, password=password, keep_alive_s=30)
     with socket.create_connection((host, port), timeout=10.0) as connection:
         connection.sendall(connect)
         answer = connection.recv(4)

@@ -13,6 +13,10 @@ Write = Callable[[bytes], None]
 Clock = Callable[[], float]
 
 
+def _nowhere(_: bytes) -> None:
+    """Where a side that is gone is written to."""
+
+
 class DeviceFlow:
     """From the device to the broker. ``side`` is told of everything that is not just bytes."""
 
@@ -36,7 +40,8 @@ class DeviceFlow:
             self._side.attend(now_s)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._side.connection_lost(error)
+        side, self._side, self._write = self._side, None, _nowhere  # nothing that is over keeps the other alive
+        side.connection_lost(error)
 
     def eof_received(self) -> bool:
         keeps_open: bool = self._side.eof_received()
@@ -69,7 +74,8 @@ class BrokerFlow:
             self._side.end(session)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._side.connection_lost(error)
+        side, self._side, self._write = self._side, None, _nowhere  # nothing that is over keeps the other alive
+        side.connection_lost(error)
 
     def eof_received(self) -> None:
         self._side.eof_received()

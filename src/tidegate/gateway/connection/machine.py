@@ -30,7 +30,7 @@ from tidegate.model.routes import Broker
 from tidegate.mqtt.client import DISCONNECT
 from tidegate.mqtt.packets import Disconnect, encode
 from tidegate.mqtt.properties import EMPTY, REASON_STRING, Properties
-from tidegate.mqtt.violations import PACKET_TOO_LARGE, QUOTA_EXCEEDED
+from tidegate.mqtt.violations import NOT_AUTHORIZED, PACKET_TOO_LARGE, QUOTA_EXCEEDED
 
 # A device may be silent for so many times its keep-alive; a broker that watches it as well shall be the first to act.
 SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
@@ -293,6 +293,22 @@ class Connection:
         if self.phase is Phase.LEAVING:
             return self._out(quiet + self._let_go(now_s))
         return self._out(quiet + self._end(reason, code, sentence=sentence))
+
+    def judged_again(self, found: Accepted | Refused, now_s: float) -> list[Instruction]:
+        """Something has changed about who may do what: it stays, with the rights it has now, or goes."""
+        reaching, session = self.reaching, self.session
+        if isinstance(found, Refused):
+            return self.expel(found.reason, found.code, found.sentence, now_s)
+        if reaching is None or reaching.client is None:
+            return []
+        reaching.client = found
+        if self.translation is not None:
+            self.translation.rights = found.rights
+        will = self.connect.will if self.connect is not None else None
+        keeps_will = will is None or found.rights.may_publish(will.topic)
+        if session is None or (session.renew_rights(found.rights) and keeps_will):
+            return []
+        return self.expel("not its own topic", NOT_AUTHORIZED, "This client may not do any more what it does.", now_s)
 
     def dismiss(self) -> list[Instruction]:
         """The gateway goes: the device shall come again, elsewhere, and its will is not published for that."""

@@ -65,6 +65,11 @@ class Identities:
             case _:
                 raise UserError(f"[identity] methods names {method}, which is not there yet: leave it out.")
 
+    @property
+    def needs_bus(self) -> bool:
+        """Whether what the control bus says has to be known before anybody is let in."""
+        return any(method != "broker" for method in self._settings.methods)
+
     # -- judging
 
     def judge(self, presented: Presented, now_s: float) -> Accepted | Refused | None:

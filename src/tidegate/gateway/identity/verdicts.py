@@ -11,7 +11,7 @@ import msgspec
 from tidegate.gateway.identity.rights import Rights
 from tidegate.model.credentials import Proof
 from tidegate.model.identity import MethodName, Patterns
-from tidegate.mqtt.violations import NOT_AUTHORIZED, SERVER_UNAVAILABLE
+from tidegate.mqtt.violations import NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_UNAVAILABLE
 
 BAD_CREDENTIALS = 0x86
 
@@ -102,6 +102,9 @@ NOT_BY_THIS_METHOD = Refused("not by this method", NOT_AUTHORIZED, _NOT_ALLOWED)
 EXPIRED = Refused("expired credentials", NOT_AUTHORIZED, "What proves who this client is has expired: get a new one.")
 NO_NAME = Refused("not a device name", NOT_AUTHORIZED, "The name of this client cannot be a level of a topic.")
 KEYS_NOT_KNOWN = Refused("keys not known yet", SERVER_UNAVAILABLE, _LATER)
+TOO_MANY = Refused(
+    "too many of one client", QUOTA_EXCEEDED, "This client has too many connections: close one, then try again."
+)
 SERVICE_AWAY = Refused("identity service away", SERVER_UNAVAILABLE, _LATER)
 TOO_MANY_CHECKS = Refused("too many checks at once", SERVER_UNAVAILABLE, _LATER)
 REFUSALS = (
@@ -112,6 +115,7 @@ REFUSALS = (
     EXPIRED,
     NO_NAME,
     KEYS_NOT_KNOWN,
+    TOO_MANY,
     SERVICE_AWAY,
     TOO_MANY_CHECKS,
 )

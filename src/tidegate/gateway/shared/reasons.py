@@ -32,6 +32,7 @@ REASONS = (
     "keys not known yet",
     "identity service away",
     "too many checks at once",
+    "too many of one client",
     "client identifier too long",
     "no broker available",
     "refused by the broker",
