@@ -229,7 +229,7 @@ class Connection:
             return []
         todo = self._deliver(session.from_broker(data))
         if session.problem:
-            todo += self._end(session.problem, session.code)
+            todo += self._end(session.problem, session.code, sentence=session.sentence)
         return self._out(todo)
 
     def broker_lost(self, now_s: float) -> list[Instruction]:
@@ -375,7 +375,7 @@ class Connection:
         self.waiting = Waiting(session, self._terms.keep_alive_of(connect, session), now_s)
         todo.append(Do.FLOW)
         if session.problem:
-            return todo + self._end(session.problem, session.code)
+            return todo + self._end(session.problem, session.code, sentence=session.sentence)
         early, self._early = self._early, b""
         return todo + self._flow_up(early, now_s) if early else todo
 
@@ -410,7 +410,7 @@ class Connection:
             answer = session.take_answer()
             todo += self._end("answers are not read") if self._device_is_full else self._deliver(answer)
         if session.problem:
-            todo += self._end(session.problem, session.code)
+            todo += self._end(session.problem, session.code, sentence=session.sentence)
         elif waiting is not None and waiting.holds:
             waiting.begin(now_s)
         return todo
@@ -444,7 +444,8 @@ class Connection:
                 todo += self._deliver(answer)
         if waiting.gave_up:
             if self.phase is Phase.FLOWING:
-                return todo + self._end(TOO_LONG, QUOTA_EXCEEDED)
+                met = session.passing.hold.met(now_s)
+                return todo + self._end(TOO_LONG, QUOTA_EXCEEDED, sentence=met.sentence() if met is not None else "")
             self._terms.counters.refuse(TOO_LONG)
             return todo + self._let_go(now_s)
         if self.phase is Phase.LEAVING and waiting.due_s is None:
