@@ -292,7 +292,7 @@ IDENTITY_KEYS = Document(
     "identity-keys",
     Keys,
     "the keys of the installation, from which devices' passwords are derived",
-    written_by=("operator",),
+    written_by=("operator", "up"),
     read_by=("gateway", "operator"),
     remedy="gateways keep the keys they have read last; the next 'tidegate device' command restores it from its copy",
 )
@@ -317,7 +317,7 @@ REVOKED = Document(
     "revoked",
     dict[str, Revocation],
     "names from which some or all passwords are no longer taken",
-    written_by=("operator",),
+    written_by=("operator", "up"),
     read_by=("gateway", "operator"),
     per="shard",
     remedy="gateways keep what they have read last; the next 'tidegate device' command restores it from its copy",
@@ -326,7 +326,7 @@ REVOCATIONS = Document(
     "revocations",
     dict[str, int],
     "the revision of each shard of revoked names: who watches this reads only what has changed",
-    written_by=("operator",),
+    written_by=("operator", "up"),
     read_by=("gateway", "operator"),
     remedy="the next 'tidegate device' command writes it again",
 )

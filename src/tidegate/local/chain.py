@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.brokers.opening import embedded_servers
 from tidegate.brokers.port import DiskGuard
+from tidegate.bus import identity
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import PROGRESS, UP_ALARMS
 from tidegate.bus.installation import save_installation
@@ -95,6 +96,7 @@ class Chain:
         )
         save_installation(self.installation, self.state)
         self._bus = self._connect()
+        identity.settle(self._bus, self.state)
         self._quick_bus = self._connect(timeout_s=BUS_S_MAX)
         self._nodes = Nodes(
             self.parts,
