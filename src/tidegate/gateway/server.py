@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import uvicorn
 
 from tidegate.bus.documents import ADVICE, ROUTES, Document
@@ -22,7 +23,7 @@ from tidegate.gateway.identity.judging import Identities
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
-from tidegate.gateway.listening import Bound, bind, http_tls, serve
+from tidegate.gateway.listening import Bound, bind, first_address, http_tls, serve
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
@@ -31,6 +32,7 @@ from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.reporting import report
 from tidegate.machine.tasks import end
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
+from tidegate.model.clients import CLIENTS_SUBJECT
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
@@ -107,6 +109,7 @@ class Gateway:
         )
         self._following = Following(self._identities, self._watcher.get, self.gate.judge_again)
         self._is_behind = asyncio.Event()
+        self._watcher.answer(CLIENTS_SUBJECT, self._said_of)
         self._reports = (
             LedgerReports(noted, self._watcher, gateway=settings.name, process=process) if noted is not None else None
         )
@@ -132,7 +135,8 @@ class Gateway:
             bound = self._bound if self._bound is not None else bind(self._settings)
             for one in bound:
                 opened.enter_context(one.sock)
-            self.mqtt_address, self.http_address = bound[0].address, bound[1].address
+            self.mqtt_address = first_address(bound, "mqtt", "websocket")
+            self.http_address = first_address(bound, "http")
             self._watcher.start()
             if not await self._watcher.first_read(BUS_S_MAX):
                 self._say(f"The control bus does not answer: until it does, {self._without_bus}.")
@@ -232,6 +236,11 @@ class Gateway:
         else:
             self._following.changed(document, value)
             self._is_behind.set()
+
+    def _said_of(self, name: bytes) -> bytes | None:
+        """What this process has to say of a client, to whoever asks; nothing where it has none of that name."""
+        found = self.gate.answer_about(name.decode(errors="replace"))
+        return None if found is None else msgspec.json.encode(found)
 
     async def _follow_identities(self) -> None:
         while True:

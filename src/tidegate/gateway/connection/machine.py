@@ -25,6 +25,7 @@ from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.connection.waiting import Waiting
 from tidegate.gateway.identity.verdicts import Accepted, Refused
+from tidegate.model.clients import ClientState
 from tidegate.model.observations import HeldClient
 from tidegate.model.routes import Broker
 from tidegate.mqtt.client import DISCONNECT
@@ -40,6 +41,7 @@ EARLY_BYTES_MAX = 262_144
 # How long a side that sends no more may take to hear the rest.
 LINGER_S = 5.0
 NO_CONNECT, TOO_LONG, LEFT = "no CONNECT in time", "held too long", "held when it left"
+_VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
 TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 
 
@@ -138,6 +140,11 @@ class Connection:
         return self._is_half_closed
 
     @property
+    def ended_for(self) -> str:
+        """Why it was ended from here, if it was."""
+        return self._ended_for
+
+    @property
     def gives_way(self) -> bool:
         return self._gives_way
 
@@ -148,6 +155,33 @@ class Connection:
     def held(self, now_s: float) -> HeldClient | None:
         """Whom an operator sees, where anything waits."""
         return None if self.waiting is None else self.waiting.held(self.client_id, now_s)
+
+    @property
+    def version_name(self) -> str:
+        assert self.connect is not None
+        return _VERSION_NAMES[self.connect.version] if self.translation is None else "5 on 3.1.1"
+
+    def state(self, gateway: str, address: str, now_s: float) -> ClientState | None:
+        """What can be said of it, once a broker has accepted it."""
+        session, connect, client, broker = self.session, self.connect, self.client, self.broker
+        if not self.is_accepted or session is None or connect is None or client is None or broker is None:
+            return None
+        hold = session.passing.hold
+        return ClientState(
+            gateway=gateway,
+            client_id=connect.client_id,
+            address=address,
+            broker=broker.name,
+            version=self.version_name,
+            method=client.method,
+            credits_left=round(hold.credits.state(now_s)[0], 1),
+            subscriptions=len(session.subscribed.filters()),
+            held=hold.waiting,
+            held_s=0.0 if hold.oldest_s is None else round(now_s - hold.oldest_s, 3),
+            limit=hold.met(now_s),
+            rate_per_s=hold.credits.rate_per_s,
+            expires_s=client.expires_s,
+        )
 
     # -- the device
 
@@ -340,7 +374,7 @@ class Connection:
                 self._terms.counters.bytes_in += len(opened.packet)
                 self._early = opened.rest
                 self.reaching = Reaching(self._terms, opened.said, opened.packet)
-                return [Do.KNOW, *self.reaching.begin()]
+                return self.reaching.begin()
         return []
 
     def _receive_early(self, data: bytes, now_s: float) -> list[Instruction]:
