@@ -182,7 +182,8 @@ def histories(draw: st.DrawFn) -> tuple[int, list[tuple[str, object]]]:
         st.tuples(st.just("dismiss"), st.none()),
     )
     # Mostly all goes well at first: what is asked for is there, and the broker accepts.
-    served: list[tuple[str, object]] = [("serve", draw(st.sampled_from(BROKERS)))] * draw(st.sampled_from([0, 3, 7, 7, 7, 7]))
+    times = draw(st.sampled_from([0, 3, 7, 7, 7, 7]))
+    served: list[tuple[str, object]] = [("serve", draw(st.sampled_from(BROKERS)))] * times
     flowing = st.tuples(st.just("device"), said_by_device(version)) | st.tuples(st.just("broker"), said_by_broker(4))
     return version, [*opening, *served, *draw(st.lists(flowing, max_size=8)), *draw(st.lists(rest, max_size=15))]
 
