@@ -13,10 +13,11 @@ import msgspec
 
 from tidegate.brokers.nats.ingest import MQTT_STREAM
 from tidegate.brokers.nats.subjects import MQTT_SUBJECTS, topic_of
-from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, ask_all
+from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask_all
 from tidegate.bus.wire import Wire
 
 SESSION_STREAM = "$MQTT_sess"
+SESSION_SUBJECTS = "$MQTT.sess."
 PUBREL_STREAM = "$MQTT_out"
 CONSUMER_NOT_FOUND = 10014
 NO_SUCH_SEQUENCE = 10043
@@ -27,9 +28,9 @@ _ABSENT = frozenset({NO_MESSAGE_FOUND, STREAM_NOT_FOUND})
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
-    client: str
-    consumers: tuple[str, ...]
-    releasing: str  # the consumer for its messages of QoS 2; empty where it has none
+    client: str = ""  # empty where the record cannot be read
+    consumers: tuple[str, ...] = ()
+    releasing: str = ""  # the consumer for its messages of QoS 2; empty where it has none
 
 
 def session_of(consumer: str) -> str:
@@ -44,20 +45,24 @@ def filter_of(subjects: str) -> str:
 
 
 def read_record(wire: Wire, session: str) -> SessionRecord | None:
-    """None where there is none, or none that can be read."""
-    asked = (f"STREAM.MSG.GET.{SESSION_STREAM}", {"last_by_subj": f"$MQTT.sess.{session}"})
+    """None where there is none."""
+    asked = (f"STREAM.MSG.GET.{SESSION_STREAM}", {"last_by_subj": f"{SESSION_SUBJECTS}{session}"})
     (found,) = ask_all(wire, [asked], tolerated=_ABSENT)
+    return record_of(found["message"]) if "message" in found else None
+
+
+def record_of(message: Reply) -> SessionRecord:
+    sequence = int(message["seq"])
     try:
-        message = found["message"]
         said = json.loads(base64.b64decode(message["data"]))
         return SessionRecord(
-            sequence=int(message["seq"]),
+            sequence=sequence,
             client=str(said["id"]),
             consumers=tuple(str(one["durable_name"]) for one in (said.get("cons") or {}).values()),
             releasing=str((said.get("pubrel") or {}).get("durable_name", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError):
-        return None
+        return SessionRecord(sequence=sequence)
 
 
 def delete_session(wire: Wire, record: SessionRecord | None, consumers: Iterable[str]) -> bool:
