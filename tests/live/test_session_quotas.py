@@ -14,7 +14,7 @@ from support.waiting import until
 from tidegate.brokers.nats import session_quotas
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.session_quotas import NatsSessionQuotas, is_connected
-from tidegate.brokers.nats.session_records import delete_session, read_record, session_of
+from tidegate.brokers.nats.session_records import delete_record, read_record, session_of
 from tidegate.brokers.sessions import SessionBounds
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import UP_ALARMS
@@ -177,7 +177,7 @@ def test_a_client_that_comes_back_meanwhile_keeps_everything(here: Installation,
     assert (record.client, len(record.consumers)) == ("returning", 2)
     with connected(here, "returning", clean=False) as back:
         until(lambda: len(back.heard) == 10)
-        assert not delete_session(log.wire, record, record.consumers)
+        assert not delete_record(log.wire, record)
         with connected(here, "source") as source:
             send(source, "returning", 10)
         until(lambda: len(back.heard) == 20)

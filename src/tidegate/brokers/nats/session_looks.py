@@ -115,10 +115,6 @@ class Looks:
             absent_s=clock_s - self._since_s.get(name, clock_s),
         )
 
-    def forget(self, name: str) -> None:
-        self.absent.pop(name, None)
-        self._since_s.pop(name, None)
-
 
 def _waiting(consumer: Reply) -> Waiting | None:
     """None where it is none of a session: what slices source through, and what others may have made."""

@@ -15,8 +15,9 @@ from urllib.parse import quote, urlsplit
 
 from tidegate.brokers.nats.idle_records import IdleRecords
 from tidegate.brokers.nats.ingest import MQTT_STREAM
+from tidegate.brokers.nats.session_endings import Endings
 from tidegate.brokers.nats.session_looks import Looks
-from tidegate.brokers.nats.session_records import delete_session, filter_of, read_record
+from tidegate.brokers.nats.session_records import read_record
 from tidegate.brokers.sessions import AbsentSession, Ending, SessionBounds, to_end
 from tidegate.bus.jetstream import ask
 from tidegate.bus.wire import Wire
@@ -46,6 +47,7 @@ class NatsSessionQuotas:
         self._is_connected = partial(is_connected, self._monitor_urls)
         self._looks = Looks()
         self._idle = IdleRecords()
+        self._endings = Endings(wire)
         self._due_s = 0.0
         self._last_s = 0.0
         self._last = ""
@@ -60,6 +62,8 @@ class NatsSessionQuotas:
         clock_s = self._clock()
         if clock_s >= self._due_s:
             self._due_s = clock_s + LOOK_S
+            for gone in self._endings.finish(clock_s):
+                self.ended, self._last, self._last_s = self.ended + 1, gone, clock_s
             self._look(clock_s)
         if not self.ended or clock_s - self._last_s > ALARM_S:
             return None
@@ -73,6 +77,7 @@ class NatsSessionQuotas:
         if self._looks.look(self._wire, clock_s) and self._looks.absent:
             sessions, stored = self._measured(clock_s, now_s)
         sessions += self._idle.look(self._wire, self._is_connected, self._bounds.age_s_max, clock_s, now_s)
+        sessions = [one for one in sessions if one.name not in self._endings]
         in_all = min(stored, sum(one.bytes for one in sessions))
         for ending in to_end(sessions, in_all, self._bounds)[:ENDED_MAX]:
             if not self._end(ending, clock_s):
@@ -88,21 +93,12 @@ class NatsSessionQuotas:
     def _end(self, ending: Ending, clock_s: float) -> bool:
         """False where a broker does not answer: then nobody is known to be absent."""
         name = ending.session.name
-        held = self._looks.absent.get(name, [])
         record = read_record(self._wire, name)
         if record is not None:
             connected = self._is_connected(record.client) if record.client else True
             if connected is not False:
                 return connected is not None
-        if not delete_session(self._wire, record, [one.consumer for one in held]):
-            return True
-        self._looks.forget(name)
-        self.ended += 1
-        self._last_s = clock_s
-        client = f"that of client {record.client!r:.120}" if record is not None else "that of an unknown client"
-        most = max(held, key=lambda one: one.messages, default=None)
-        what = "" if most is None else f" (subscription {filter_of(most.subjects)!r:.120})"
-        self._last = f"{client}{what}, which kept {ending.kept} (setting {ending.setting})"
+        self._endings.begin(ending, record, self._looks.absent.get(name, []), clock_s)
         return True
 
 

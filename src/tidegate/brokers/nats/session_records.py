@@ -1,8 +1,8 @@
 """What the broker stores of an MQTT session: a record in ``$MQTT_sess``, and a consumer for each subscription.
 
-The server writes the record anew whenever its client connects or changes its subscriptions, and only if nobody else
-has written meanwhile. A record that is deleted by its sequence was therefore that of a client that is still away: one
-that has come back has another sequence, and one that is just coming back is refused, and tries again.
+The server writes the record anew, under another sequence, whenever its client connects or changes its subscriptions,
+and only if nobody else has written meanwhile. So one that is deleted by its sequence was that of a client which had not
+come back.
 """
 
 import base64
@@ -65,16 +65,16 @@ def record_of(message: Reply) -> SessionRecord:
         return SessionRecord(sequence=sequence)
 
 
-def delete_session(wire: Wire, record: SessionRecord | None, consumers: Iterable[str]) -> bool:
-    """The record first, then the consumers; False, and nothing is deleted, where the client has come back."""
-    if record is not None:
-        asked = (f"STREAM.MSG.DELETE.{SESSION_STREAM}", {"seq": record.sequence, "no_erase": True})
-        (deleted,) = ask_all(wire, [asked], tolerated=frozenset({NO_SUCH_SEQUENCE, NOT_DELETED}))
-        if "error" in deleted:
-            return False
-    names = dict.fromkeys([*consumers, *(record.consumers if record is not None else ())])
+def delete_record(wire: Wire, record: SessionRecord) -> bool:
+    """False where it is no longer the same: the client has come back."""
+    asked = (f"STREAM.MSG.DELETE.{SESSION_STREAM}", {"seq": record.sequence, "no_erase": True})
+    (deleted,) = ask_all(wire, [asked], tolerated=frozenset({NO_SUCH_SEQUENCE, NOT_DELETED}))
+    return "error" not in deleted
+
+
+def delete_consumers(wire: Wire, names: Iterable[str], releasing: str) -> None:
+    """Those that are still there, and with them what only they kept."""
     due = [f"CONSUMER.DELETE.{MQTT_STREAM}.{name}" for name in names]
-    if record is not None and record.releasing:
-        due.append(f"CONSUMER.DELETE.{PUBREL_STREAM}.{record.releasing}")
+    if releasing:
+        due.append(f"CONSUMER.DELETE.{PUBREL_STREAM}.{releasing}")
     ask_all(wire, [(verb, None) for verb in due], tolerated=frozenset({CONSUMER_NOT_FOUND, STREAM_NOT_FOUND}))
-    return True
