@@ -284,7 +284,7 @@ class Session:
         if not topic or self._rights.may_publish(topic):
             return self.passing.publish(packet, body, now_s)
         # Only MQTT 5 comes here: before it a publish that may not pass is a problem.
-        answer = refusal_of(packet, body)
+        answer = refusal_of(packet, body, self._news_bytes_max)
         if answer is None:
             self._fail("not its own topic", NOT_AUTHORIZED)
         else:
