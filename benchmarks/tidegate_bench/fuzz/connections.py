@@ -83,6 +83,8 @@ class FuzzedConnection:
         machine = self.machine
         self._perform(machine.device_lost(self.now_s))
         for _ in range(50):
+            if machine.phase is Phase.OVER:
+                break
             self.now_s += 1.0
             self._perform(machine.woken(self.now_s))
             self._perform(machine.look(self.now_s))
