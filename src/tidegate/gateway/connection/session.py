@@ -14,8 +14,11 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 ``problem``, or publishes that wait.
 """
 
+import math
+
 import msgspec
 
+from tidegate.control.limiting.credits import OWN_CREDITS
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.in_flight import InFlight
@@ -28,6 +31,7 @@ from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACK
 from tidegate.gateway.identity.rights import Rights
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
+from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import PINGREQ
@@ -45,6 +49,7 @@ from tidegate.mqtt.violations import (
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
+LIMIT_TOLD_S = 1.0  # a device is told no more often of the limit it meets
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
 
@@ -87,6 +92,7 @@ class Session:
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
+        self.sentence = ""  # about it, for the device
         self.answer = b""
         self.attention = False
         self.heard_s = 0.0  # when the device last said anything
@@ -126,6 +132,8 @@ class Session:
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
+        self._met: LimitMet | None = None  # that the device has not been told of
+        self._met_s = -math.inf  # when it was told of one
 
     # -- from the device
 
@@ -253,8 +261,22 @@ class Session:
             if self._noting is not None:
                 self._noting.sent(forward)
         self.answer += passing.take_answer()
+        if passing.hold.waiting:
+            self._meet(now_s)
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
         return forward
+
+    def _meet(self, now_s: float) -> None:
+        """Publishes wait: the device may know what for. One that asked for advice hears it now, and no more often than
+        once a second; another one of MQTT 5 with its next acknowledgement."""
+        if now_s - self._met_s < LIMIT_TOLD_S:
+            return
+        self._met_s, self._met = now_s, self.passing.hold.met(now_s)
+        if self._filters.subscribed and self._met is not None:
+            packet = self._advice.packet(self._version, self._place, self._met)
+            self._met = None
+            if len(packet) <= self._packet_bytes_max:
+                self.answer += packet
 
     def _published(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart, as it goes to the broker."""
@@ -304,7 +326,11 @@ class Session:
         else:
             assert isinstance(parsed, packets.Unsubscribe)
             filters = len(parsed.filters)
-        if not self.passing.hold.credits.take(0, float(filters), now_s):
+        credits_now = self.passing.hold.credits
+        if not credits_now.take(0, float(filters), now_s):
+            left, per_s = credits_now.left(float(filters), now_s)
+            until_s = credits_now.wait_s(float(filters), now_s)
+            self.sentence = LimitMet(limit=OWN_CREDITS, left=left, until_s=until_s, rate_per_s=per_s).sentence()
             self._fail("quota exceeded", QUOTA_EXCEEDED)
             return b""
         return self._without_own_filters(parsed, packet)
@@ -366,18 +392,23 @@ class Session:
             data = self._with_own_codes(data)
         if kinds & _PONG and self._own_pings:
             data = self._without_own_pongs(data)
-        if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
+        if (acknowledged or kinds & _PONG) and self._has_news:
             data = self._with_advice(data)
         if scanner.problem:
             self._fail("broken by the broker", UNSPECIFIED)
         tally.bytes_out += len(data)
         return data
 
+    @property
+    def _has_news(self) -> bool:
+        return self._met is not None or self._revision != self._advice.revision
+
     def news(self) -> bytes:
         """The advice for a device that has not asked for it, if there is any that it has not been told."""
-        if self._filters.subscribed or not self._news_bytes_max or self._revision == self._advice.revision:
+        if self._filters.subscribed or not self._news_bytes_max or not self._has_news:
             return b""
-        document = self._advice.document(self._place)
+        document = self._advice.document(self._place, self._met)
+        self._met = None
         # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
         self._revision = self._advice.revision
         self._tally.advised += bool(document)

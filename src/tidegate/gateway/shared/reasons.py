@@ -9,6 +9,7 @@ OTHER = "other"
 REASONS = (
     # Before a connection is taken.
     "too many connections",
+    "too many of one address",
     "bad PROXY header",
     "PROXY version 1 is not spoken",
     "TLS handshake failed",
