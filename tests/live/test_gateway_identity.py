@@ -81,7 +81,9 @@ def test_a_device_that_says_no_user_name_is_called_by_its_client_id(gateway: Sta
 
 def _old(gateway: Started) -> tuple[str, str]:
     command(gateway, "device", "rotate", "rotated", "--grace", "0")
-    return "rotated", password(gateway.here, "rotated", 1)
+    words = password(gateway.here, "rotated", 1)
+    until(lambda: all(code_of(gateway, "rotated", words) for _ in range(8)))  # until both processes know
+    return "rotated", words
 
 
 @VERSIONS
