@@ -38,6 +38,9 @@ SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
 NEARLY_SILENT_FACTOR = 0.9
 # What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
 EARLY_BYTES_MAX = 262_144
+# A device that is sent messages at QoS 1 and 2 acknowledges some of them within this time: whatever it does not take
+# has to be kept for it.
+UNACKNOWLEDGED_S_MAX = 120.0
 # How long a side that sends no more may take to hear the rest.
 LINGER_S = 5.0
 NO_CONNECT, TOO_LONG, LEFT = "no CONNECT in time", "held too long", "held when it left"
@@ -308,6 +311,8 @@ class Connection:
         session.look()
         if self._is_read and self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S):
             return self._out(self._end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED))
+        if session.unacknowledged_s(now_s) > UNACKNOWLEDGED_S_MAX:
+            return self._out(self._end("does not acknowledge", QUOTA_EXCEEDED))
         data = waiting.look(now_s)
         return self._out(self._sent(data, now_s)) if data or waiting.holds or waiting.gave_up else []
 

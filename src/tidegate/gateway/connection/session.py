@@ -71,7 +71,8 @@ _APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
 
 class Session:
     """``keep_alive_s`` and ``packet_bytes_max`` are what the device said of itself. ``news_bytes_max``: it takes advice
-    as a property, on packets of at most so many bytes. ``noting`` keeps the book on what is acknowledged, if anybody
+    as a property, on packets of at most so many bytes. ``may_be_asked``: it named a method by which the broker may ask
+    it more before CONNACK. ``noting`` keeps the book on what is acknowledged, if anybody
     does.
     """
 
@@ -87,6 +88,7 @@ class Session:
         news_bytes_max: int = 0,
         packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
         assigned_id: bytes = b"",
+        may_be_asked: bool = False,
         noting: Noting | None = None,
         place: float = 0.0,
     ) -> None:
@@ -107,6 +109,7 @@ class Session:
         self.subscribed = Subscribed()
         self._rights = rights
         self._assigned_id = assigned_id
+        self._may_be_asked = may_be_asked
         self._version = version
         self._limits = limits
         self._advice = advice
@@ -132,6 +135,8 @@ class Session:
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
+        self._taken = 0  # messages that the device had acknowledged when it was last looked at, and when that was more
+        self._taken_s = math.inf
         self._met: LimitMet | None = None  # that the device has not been told of
         self._met_s = -math.inf  # when it was told of one
 
@@ -189,6 +194,13 @@ class Session:
         self._broker_frames.allow(rights.may_subscribe)
         self._filters.rights = rights
         return all(self._filters.is_allowed(name) for name in self.subscribed.filters())
+
+    def unacknowledged_s(self, now_s: float) -> float:
+        """Since when the device has acknowledged nothing although it was sent something; asked now and then."""
+        done, waits = self.in_flight.ended_down, self.in_flight.waits_for_device
+        if not waits or done != self._taken or self._taken_s == math.inf:
+            self._taken, self._taken_s = done, now_s
+        return now_s - self._taken_s
 
     @property
     def is_quiet(self) -> bool:
@@ -418,7 +430,7 @@ class Session:
         """What comes before the broker has answered: CONNACK, and in MQTT 5 questions before it."""
         start = 0
         for first, _, end in frames_of(data):
-            if self._version < 5 or first & 0xF0 != packets.AUTH:
+            if not self._may_be_asked or first & 0xF0 != packets.AUTH:
                 return data[:start] + self._answered(data[start:])
             self.authenticates, start = True, end
         return data

@@ -61,6 +61,7 @@ REASONS = (
     "not for it to hear",
     "answers are not read",
     "keep-alive exceeded",
+    "does not acknowledge",
     "quota exceeded",
     "held too long",
     "held when it left",
