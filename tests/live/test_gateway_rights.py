@@ -90,7 +90,7 @@ def test_a_device_has_its_own_topics(gateway: Started, watcher: Wire, version: i
     with client(gateway, "pump-1", version, will="telemetry/pump-1/gone") as pump:
         assert pump.subscribe("downlink/pump-1", "downlink/pump-1/#", "tidegate/advice") == [1, 1, 0]
         for qos in (0, 1):
-            assert is_taken(pump.publish("telemetry/pump-1", b"%d" % qos, qos))
+            assert pump.publish("telemetry/pump-1", b"%d" % qos, qos) is not None
             assert watcher.hear() is not None
         released = pump.publish("telemetry/pump-1/alarm", b"2", 2)
         assert isinstance(released, Ack)
@@ -251,11 +251,11 @@ def test_a_will_that_is_not_allowed_any_more_takes_its_connection_along_and_is_n
     words = password(gateway.here, "pump-5")
     wires = list[Wire]()
 
-    def is_taken() -> bool:
+    def comes_in() -> bool:
         wires.append(Wire(gateway.address))
         return wires[-1].connect("pump-5", words, will="wills/pump-5").code == 0
 
-    until(is_taken)
+    until(comes_in)
     apply_access(gateway, ACCESS)
     assert wires[-1].is_closed()
     for wire in wires:

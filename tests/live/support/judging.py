@@ -52,6 +52,6 @@ def client(
 ) -> Iterator[Wire]:
     """Somebody who is let in by the name it has."""
     with contextlib.closing(Wire(gateway.address, version)) as connected:
-        answer = connected.connect(name, password(gateway.here, name), client_id, will=will)
+        answer = connected.connect(name, password(gateway.here, name), will=will)
         assert answer.code == 0, answer
         yield connected

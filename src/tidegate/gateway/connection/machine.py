@@ -131,10 +131,12 @@ class Connection:
     def deletion(self) -> Deletion | None:
         """How and when the session at the broker has to be deleted, now that the device has left; None where never."""
         introduction, plan, translation = self._introduction, self.reaching and self.reaching.plan, self.translation
-        if self.session is not None and self.session.may_not_stay and introduction is not None and introduction.packet:
+        may_not_stay = self.session is not None and self.session.may_not_stay
+        if plan and translation is not None:  # the broker knows nothing of MQTT 5
+            after_s = 0.0 if may_not_stay else translation.delete_session_after_s
+            return None if after_s is None else Deletion(plan.deletion, after_s)
+        if may_not_stay and introduction is not None and introduction.packet:
             return Deletion(introduction.deletion(), 0.0)
-        if plan and translation is not None and translation.delete_session_after_s is not None:
-            return Deletion(plan.deletion, translation.delete_session_after_s)
         return None
 
     @property

@@ -384,9 +384,9 @@ class Session:
 
     def from_broker(self, chunk: bytes) -> bytes:
         """What goes to the device."""
-        scanner, tally = self._broker_frames, self._tally
+        scanner, tally, is_first = self._broker_frames, self._tally, self.return_code is None
         data = scanner.scan(chunk)
-        if self.return_code is None and data:
+        if is_first and data:
             data = self._connected(data)
         acknowledged, kinds = scanner.acknowledged, scanner.kinds
         tally.acknowledged += acknowledged
@@ -397,7 +397,7 @@ class Session:
         if scanner.refused:
             self.may_not_stay = True
             self._fail("not for it to hear", NOT_AUTHORIZED)
-            return b""
+            return _up_to_connack(data) if is_first else b""
         if acknowledged and self._noting is not None:
             self._noting.acknowledged(data)
         if kinds & _SUBACKS:
@@ -530,3 +530,8 @@ class Session:
         if not self.problem:
             self.problem, self.code = problem, code
         self.attention = True
+
+
+def _up_to_connack(data: bytes) -> bytes:
+    """What a client has to hear before it can be told anything else."""
+    return data[: next((end for first, _, end in frames_of(data) if first & 0xF0 == packets.CONNACK), 0)]
