@@ -11,7 +11,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +116,7 @@ def main() -> None:
     parser.add_argument("--authority", help="certificate (PEM) to believe; without it there is no TLS")
     options = parser.parse_args()
     allow_open_files()
-    as_whom = partial(credentials, load_installation(options.state))
+    as_whom = credentials(load_installation(options.state))
     tls = tls_context(options.authority) if options.authority else None
     _say({"ready": options.connects})
     if sys.stdin.readline():
