@@ -138,15 +138,13 @@ class Gate:
     # -- connections come and go
 
     def admit(self, device: Member) -> bool:
-        address, most = device.address, self.settings.address_connections_max
+        address = device.address
         if self.is_full:
             self.counters.refuse("too many connections")
             return False
-        if most and self._addresses[address] >= most:
-            self.counters.refuse("too many of one address")
+        if not self._take_place(address):
             return False
         self._devices.add(device)
-        self._addresses[address] += 1
         self.counters.connections += 1
         displaced = self._unknown.add(device, address)
         if displaced is not None:
@@ -157,6 +155,31 @@ class Gate:
     def is_full(self) -> bool:
         """Whether there are as many connections as may be, those by HTTP among them."""
         return len(self._devices) + len(self._leaving) + self.http_connections >= self.settings.connections_max
+
+    def admit_http(self, address: str) -> bool:
+        """A connection for readings by HTTP comes; whoever asks has seen to it that there is room."""
+        if not self._take_place(address):
+            return False
+        self.http_connections += 1
+        return True
+
+    def leave_http(self, address: str) -> None:
+        self.http_connections -= 1
+        self._give_up_place(address)
+
+    def _take_place(self, address: str) -> bool:
+        """Whether an address may have one more connection, which it has then."""
+        most = self.settings.address_connections_max
+        if most and self._addresses[address] >= most:
+            self.counters.refuse("too many of one address")
+            return False
+        self._addresses[address] += 1
+        return True
+
+    def _give_up_place(self, address: str) -> None:
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
 
     # -- who they are
 
@@ -184,7 +207,7 @@ class Gate:
         """It is known who a connection belongs to, or that it is nobody's."""
         self._unknown.discard(device)
         if isinstance(found, Refused) and presented.name:
-            self._remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
+            self.remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
         if isinstance(found, Accepted):
             self._by_name.setdefault(found.name, set()).add(device)
             if found.expires_s is not None:
@@ -228,7 +251,7 @@ class Gate:
             return None
         return ClientAnswer(gateway=self.settings.name, connections=connections, ended=ended)
 
-    def _remember_end(self, name: str, reason: str, address: str) -> None:
+    def remember_end(self, name: str, reason: str, address: str) -> None:
         """Names that somebody only says are among them: so it is a short memory."""
         self._ended.pop(name, None)
         self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
@@ -272,10 +295,8 @@ class Gate:
         if device in self._devices:
             self._devices.discard(device)
             if device.machine.client is not None and device.machine.ended_for:
-                self._remember_end(device.machine.client.name, device.machine.ended_for, device.address)
-            self._addresses[device.address] -= 1
-            if not self._addresses[device.address]:
-                del self._addresses[device.address]
+                self.remember_end(device.machine.client.name, device.machine.ended_for, device.address)
+            self._give_up_place(device.address)
             self.counters.connections -= 1
             if device.machine.is_leaving:
                 self._leaving.add(device)

@@ -16,11 +16,11 @@ from starlette.requests import ClientDisconnect
 from tidegate.gateway.connection.advising import place_of
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http_credentials import CHALLENGE, ONLY_THE_BROKER_KNOWS, presented, status_of
-from tidegate.gateway.http_credits import Met
 from tidegate.gateway.identity.verdicts import SERVICE_AWAY, Accepted, Refused
 from tidegate.gateway.ingest import Ingest, packet_bytes
-from tidegate.model.devices import check_device
+from tidegate.model.devices import DEVICE_BYTES_MAX, check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
+from tidegate.model.limits import LimitMet
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
 
 RETRY_S = 1
@@ -40,17 +40,20 @@ class _RefusedError(Exception):
 
 
 class _LimitedError(_RefusedError):
-    def __init__(self, met: Met) -> None:
-        super().__init__(429, met.limit, "quota exceeded")
-        self._met = Met(met.limit, *(round(value, 3) for value in (met.rate_per_s, met.left, met.until_s)))
+    """``met`` says which limit, how much of it is left, and in how many seconds to come again."""
+
+    def __init__(self, met: LimitMet) -> None:
+        super().__init__(429, met.sentence(), "quota exceeded")
+        self._met = met
 
     def answer(self) -> Response:
         met = self._met
-        said = {"Rate-Per-S": met.rate_per_s, "Left": met.left, "Until-S": met.until_s}
-        headers = {f"Tidegate-{name}": f"{value:g}" for name, value in said.items()}
+        said = {"rate_per_s": met.rate_per_s or 0.0, "left": met.left, "until_s": met.until_s}
+        figures = {name: round(value, 3) for name, value in said.items()}
+        headers = {f"Tidegate-{name.replace('_', '-').title()}": f"{value:g}" for name, value in figures.items()}
         headers["Tidegate-Limit"] = met.limit.encode("ascii", "replace").decode()  # an operator's topics are any text
         headers["Retry-After"] = f"{max(1, math.ceil(met.until_s))}"
-        return Response(msgspec.json.encode(met) + b"\n", self.status, headers, "application/json")
+        return Response(msgspec.json.encode({"limit": met.limit, **figures}), self.status, headers, "application/json")
 
 
 def build_app(ingest: Ingest, gate: Gate) -> FastAPI:
@@ -98,6 +101,8 @@ async def _judge(gate: Gate, request: Request, device: str, timeout_s: float) ->
             found = SERVICE_AWAY
     if isinstance(found, Accepted) and found.passes_credentials:
         found = ONLY_THE_BROKER_KNOWS
+    if isinstance(found, Refused) and shown.name:
+        gate.remember_end(shown.name[:DEVICE_BYTES_MAX], found.reason, shown.address)
     return _accepted(found)
 
 

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidegate.gateway.gate import Gate
-from tidegate.gateway.layers.layer import Peer, peer_of
+from tidegate.gateway.layers.layer import Peer, peer_of, peer_of_socket
 from tidegate.gateway.listening import Bound, serve
 from tidegate.gateway.settings import GatewaySettings
 
@@ -40,6 +40,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._looks: asyncio.TimerHandle | None = None
         self._silent_bytes = 0
         self._peer: Peer | None = None
+        self._address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
@@ -47,14 +48,17 @@ class GuardedProtocol(HttpToolsProtocol):
             self._gate.counters.refuse("too many connections")
             transport.abort()
             return
+        self._address = peer_of_socket(transport).address[0]
+        if not self._gate.admit_http(self._address):
+            transport.abort()
+            return
         super().connection_made(transport)
-        self._gate.http_connections += 1
         self._looks = self.loop.call_later(HEADERS_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._looks is not None:
             self._looks.cancel()
-            self._gate.http_connections -= 1
+            self._gate.leave_http(self._address)
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -10,22 +10,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.control.limiting.credits import OWN_CREDITS, ClientCredits, refill_share
+from tidegate.control.limiting.credits import ClientCredits
 from tidegate.gateway.shared.directory import NOBODY, Known
+from tidegate.model.limits import LimitMet
 
 _RATE = struct.Struct("<d")
 
 Change = Callable[[Known | None], Known | None]
-
-
-class Met(msgspec.Struct, frozen=True):
-    """A limit that keeps a request from passing now: how fast it lets go, what is left of it, and for how long that is
-    too little."""
-
-    limit: str
-    rate_per_s: float
-    left: float
-    until_s: float
 
 
 class HttpCredits:
@@ -43,17 +34,19 @@ class HttpCredits:
 
     def take(
         self, name: str, cost: float, rate_per_s: float | None, now_s: float, *, strict: bool = False
-    ) -> Met | None:
+    ) -> LimitMet | None:
         """Pay for one publish; what keeps it where that cannot be. ``rate_per_s`` is what its class is advised,
         ``strict`` whether it is kept to that without tolerance."""
-        met: Met | None = None
+        met: LimitMet | None = None
 
         def taken(known: Known | None) -> Known | None:
             nonlocal met
             owned = self._of(known, rate_per_s, now_s, strict=strict)
             if owned.take(1, cost, now_s):
                 return _kept(known, owned, now_s)
-            met = self._met(owned, cost, now_s)
+            left, per_s = owned.left(cost, now_s)
+            until_s = owned.wait_s(cost, now_s)
+            met = LimitMet(limit=owned.reason(cost, now_s), left=left, until_s=until_s, rate_per_s=per_s)
             return None
 
         self._account(name, taken)
@@ -82,13 +75,6 @@ class HttpCredits:
                 owned.limit(before_per_s, left[2])
         owned.limit(rate_per_s, now_s)
         return owned
-
-    def _met(self, owned: ClientCredits, cost: float, now_s: float) -> Met:
-        reason, until_s = owned.reason(cost, now_s), owned.wait_s(cost, now_s)
-        credits_left, turns_left, _ = owned.state(now_s)
-        if reason == OWN_CREDITS:
-            return Met(reason, self._per_s * refill_share(self._level()), credits_left, until_s)
-        return Met(reason, owned.rate_per_s or 0.0, turns_left, until_s)
 
 
 def _kept(known: Known | None, owned: ClientCredits, now_s: float) -> Known:

@@ -18,9 +18,10 @@ from tidegate.control.limiting.credits import BURST, cost_of
 from tidegate.control.limiting.token_bucket import TokenBucket
 from tidegate.gateway.connection.advising import place_of
 from tidegate.gateway.connection.terms import Terms
-from tidegate.gateway.http_credits import HttpCredits, Met
+from tidegate.gateway.http_credits import HttpCredits
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
+from tidegate.model.limits import LimitMet
 from tidegate.model.observations import HeldClient
 
 LINE_MAX = 8  # requests of one device that wait
@@ -47,7 +48,7 @@ class _Due(msgspec.Struct, frozen=True):
 class _Line:
     """Of one device. The lock is fair: whoever came first has its turn first."""
 
-    def __init__(self, met: Met) -> None:
+    def __init__(self, met: LimitMet) -> None:
         self.turn = asyncio.Lock()
         self.met = met  # what keeps the first of it
         self.since_s: list[float] = []
@@ -69,7 +70,7 @@ class HttpHolding:
         self._waiting = 0
         self._by_client: Counter[str] = Counter()
 
-    async def pass_on(self, client: str, device: str, topic: bytes, packet_bytes: int) -> Met | None:
+    async def pass_on(self, client: str, device: str, topic: bytes, packet_bytes: int) -> LimitMet | None:
         """Return when the reading may go on, or what it met where its turn does not come in time. ``client`` is who
         sends it, ``packet_bytes`` what it has as a publish."""
         if self._terms.rules.never_waits(topic):
@@ -108,7 +109,7 @@ class HttpHolding:
 
     # -- paying
 
-    def _passes(self, due: _Due, now_s: float) -> Met | None:
+    def _passes(self, due: _Due, now_s: float) -> LimitMet | None:
         """All at once. What does not pass takes nothing from anybody."""
         met = self._pay(due, now_s)
         if met is not None:
@@ -121,7 +122,7 @@ class HttpHolding:
                 return _met_bucket(bucket, bucket.wait_s(1, now_s))
         return None
 
-    def _pay(self, due: _Due, now_s: float, *, strict: bool = False) -> Met | None:
+    def _pay(self, due: _Due, now_s: float, *, strict: bool = False) -> LimitMet | None:
         for place, (name, rate_per_s) in enumerate(due.accounts):
             met = self._credits.take(name, due.cost, rate_per_s, now_s, strict=strict)
             if met is not None:
@@ -144,7 +145,7 @@ class HttpHolding:
         fits = line.waiting_bytes + request.packet_bytes <= self._terms.limits.held_bytes_max
         return fits and len(line.since_s) < LINE_MAX
 
-    async def _wait(self, request: _Request, line: _Line) -> Met | None:
+    async def _wait(self, request: _Request, line: _Line) -> LimitMet | None:
         began_s = time.monotonic()
         line.since_s.append(began_s)
         self._count(request, line, 1)
@@ -168,7 +169,7 @@ class HttpHolding:
         if not self._by_client[request.client]:
             del self._by_client[request.client]
 
-    async def _be_first(self, request: _Request, line: _Line, ends_s: float) -> Met | None:
+    async def _be_first(self, request: _Request, line: _Line, ends_s: float) -> LimitMet | None:
         """Who does not follow advice has more than a burst that waits, and is kept to its rate without tolerance."""
         while True:
             now_s, due = time.monotonic(), self._due(request)
@@ -180,7 +181,7 @@ class HttpHolding:
                 return met
             await asyncio.sleep(min(met.until_s, LOOK_S))
 
-    async def _reserve(self, line: _Line, due: _Due, ends_s: float) -> Met | None:
+    async def _reserve(self, line: _Line, due: _Due, ends_s: float) -> LimitMet | None:
         """A place among all who publish on these topics, and the wait for it."""
         now_s, passes = time.monotonic(), False
         granted_s, bucket = max(((one.reserve(1, now_s), one) for one in due.buckets), key=lambda place: place[0])
@@ -199,6 +200,7 @@ class HttpHolding:
                 self._give_back(due, time.monotonic())
 
 
-def _met_bucket(bucket: TokenBucket, until_s: float) -> Met:
+def _met_bucket(bucket: TokenBucket, until_s: float) -> LimitMet:
     """Who waits for the tokens of others as well finds none left."""
-    return Met(f"the topics {bucket.name}", bucket.rate_per_s, max(0.0, 1.0 - until_s * bucket.rate_per_s), until_s)
+    left = max(0.0, 1.0 - until_s * bucket.rate_per_s)
+    return LimitMet(limit=f"the topics {bucket.name}", left=left, until_s=until_s, rate_per_s=bucket.rate_per_s)
