@@ -49,7 +49,6 @@ def client(running: Running, broker: Broker, name: str) -> Iterator[Peer]:
         yield Peer(connection)
 
 
-@pytest.mark.xfail(strict=True)
 def test_two_rounds_of_auth_pass_both_ways_and_then_everything_does(running: Running) -> None:
     def script(peer: Peer) -> None:
         assert peer.hears() == connect("proves-itself")
@@ -73,7 +72,6 @@ def test_two_rounds_of_auth_pass_both_ways_and_then_everything_does(running: Run
         device.says(Disconnect())
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_broker_that_is_not_convinced_says_so_itself(running: Running) -> None:
     def script(peer: Peer) -> None:
         peer.hears()
@@ -88,7 +86,6 @@ def test_a_broker_that_is_not_convinced_says_so_itself(running: Running) -> None
         assert is_closed(device.connection)
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_device_that_thinks_for_longer_than_a_broker_may_take_is_not_cut_off(running: Running) -> None:
     def script(peer: Peer) -> None:
         peer.hears()
@@ -107,7 +104,6 @@ def test_a_device_that_thinks_for_longer_than_a_broker_may_take_is_not_cut_off(r
         device.says(Disconnect())
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_device_that_is_being_asked_may_say_nothing_else(running: Running) -> None:
     def script(peer: Peer) -> None:
         peer.hears()

@@ -8,13 +8,15 @@ import msgspec
 import pytest
 from support import bus
 from support.clients import is_closed, received
-from support.gateways import STRICT, Running
-from support.readings import READING, TOKEN, post
+from support.credentials import settled
+from support.gateways import DERIVED_TOO, STRICT, Running
+from support.readings import READING, basic, own, post
 from support.waiting import until
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.documents import ROUTES
+from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
@@ -31,11 +33,13 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker
 
 
 @pytest.fixture(scope="module")
-def disturbed(brokers: EmbeddedBrokers) -> Iterator[Running]:
+def disturbed(brokers: EmbeddedBrokers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A gateway before them."""
-    assert brokers.installation is not None
-    here = msgspec.structs.replace(brokers.installation, token=TOKEN)
-    with Running(here, STRICT) as gateway:
+    here = brokers.installation
+    assert here is not None
+    settled(here, tmp_path_factory.mktemp("disturbed"))
+    with Running(here, msgspec.structs.replace(STRICT, http_timeout_s=2.0), identity=DERIVED_TOO) as gateway:
+        gateway.wait_for_keys()
         yield gateway
 
 
@@ -68,10 +72,14 @@ def test_a_broker_that_dies_takes_its_devices_along_and_they_come_back(
         assert is_closed(orphan)
     with disturbed.raw(disturbed.connect_packet("orphan")) as orphan:
         assert received(orphan, 4) == b"\x20\x02\x00\x03"
+    shown = own(disturbed.here, "web-1")
+    status, text, headers = post(disturbed.http, "web-1", shown)
+    assert (status, text) == (503, "No broker acknowledged the reading within 2 s.\n")
+    assert headers["retry-after"] == "1"
     brokers.start_broker(0)
     with disturbed.client("orphan") as client:
         client.published("telemetry/orphan", READING)
-    until(lambda: post(disturbed, "web-1", READING)[0] == 204)
+    until(lambda: post(disturbed.http, "web-1", shown).status == 204)
     until(lambda: disturbed.state.brokers == {"broker-1": 1})  # HTTP ingest alone
 
 
@@ -105,7 +113,7 @@ def test_a_broker_that_is_not_there_is_passed_over(running: Running, installatio
     until(lambda: [broker.name for broker in running.gateway.gate.router.routes.brokers] == ["broker-1"])
 
 
-def test_without_a_broker_http_answers_503_and_the_last_routes_stay_without_a_bus(tmp_path: Path) -> None:
+def test_without_a_broker_and_a_bus_everybody_is_told_to_come_again(tmp_path: Path) -> None:
     nowhere = Installation(
         control_urls=("nats://control:x@127.0.0.1:1",),
         data_urls=(),
@@ -115,12 +123,14 @@ def test_without_a_broker_http_answers_503_and_the_last_routes_stay_without_a_bu
         mqtt_password="x",
         slices=1,
         tables=str(tmp_path),
-        token=TOKEN,
     )
-    with Running(nowhere, GatewaySettings(http_timeout_s=0.3, admission_s_max=0.5)) as alone:
+    with Running(nowhere, GatewaySettings(admission_s_max=0.5)) as alone:
         assert alone.said == [
             "The control bus does not answer: until it does, clients go to the installation's brokers."
         ]
-        assert post(alone, "web-1", READING)[:2] == (503, "No broker acknowledged the reading within 0.3 s.\n")
         with alone.raw(alone.connect_packet("lonely")) as lonely:
             assert received(lonely, 4) == b"\x20\x02\x00\x03"
+    with Running(nowhere, GatewaySettings(), identity=IdentitySettings()) as alone:
+        answer = post(alone.http, "web-1", basic("web-1", "tg1.k.1.x"))
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.text == "Who this client is cannot be checked now: try again soon.\n"

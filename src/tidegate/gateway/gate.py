@@ -24,6 +24,7 @@ from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.dialling_from import Sources
 from tidegate.gateway.expiring import ExpiringSessions
+from tidegate.gateway.http_holding import HttpHolding
 from tidegate.gateway.identity.judging import Identities
 from tidegate.gateway.identity.verdicts import KEYS_NOT_KNOWN, TOO_MANY, Accepted, Presented, Refused
 from tidegate.gateway.layers.layer import Peer
@@ -115,6 +116,8 @@ class Gate:
             token=lambda: f"tidegate-{secrets.token_hex(12)}",
             noted=noted,
         )
+        self.http = HttpHolding(settings, router, self.terms)
+        self.http_connections = 0
         self._admitting = Admitting(settings.admitting_max, settings.admission_s_max, self.counters)
         self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, router)
         self._class_names = [one.name for one in classes]
@@ -135,32 +138,60 @@ class Gate:
     # -- connections come and go
 
     def admit(self, device: Member) -> bool:
-        address, most = device.address, self.settings.address_connections_max
-        if len(self._devices) + len(self._leaving) >= self.settings.connections_max:
+        address = device.address
+        if self.is_full:
             self.counters.refuse("too many connections")
             return False
-        if most and self._addresses[address] >= most:
-            self.counters.refuse("too many of one address")
+        if not self._take_place(address):
             return False
         self._devices.add(device)
-        self._addresses[address] += 1
         self.counters.connections += 1
         displaced = self._unknown.add(device, address)
         if displaced is not None:
             displaced.perform(displaced.machine.end(NO_CONNECT))
         return True
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as may be, those by HTTP among them."""
+        return len(self._devices) + len(self._leaving) + self.http_connections >= self.settings.connections_max
+
+    def admit_http(self, address: str) -> bool:
+        """A connection for readings by HTTP comes; whoever asks has seen to it that there is room."""
+        if not self._take_place(address):
+            return False
+        self.http_connections += 1
+        return True
+
+    def leave_http(self, address: str) -> None:
+        self.http_connections -= 1
+        self._give_up_place(address)
+
+    def _take_place(self, address: str) -> bool:
+        """Whether an address may have one more connection, which it has then."""
+        most = self.settings.address_connections_max
+        if most and self._addresses[address] >= most:
+            self.counters.refuse("too many of one address")
+            return False
+        self._addresses[address] += 1
+        return True
+
+    def _give_up_place(self, address: str) -> None:
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
+
     # -- who they are
 
-    def judge(self, presented: Presented) -> Accepted | Refused | None:
-        """None where that takes time: then ``judge_slowly``."""
+    def judge(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused | None:
+        """None where that takes time: then ``judge_slowly``. ``stays``: it wants a connection, not one request."""
         found = self.identities.judge(presented, time.time())
-        return None if found is None else self._guarded(found)
+        return None if found is None else self._guarded(found, stays=stays)
 
-    async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
-        return self._guarded(await self.identities.judge_slowly(presented))
+    async def judge_slowly(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused:
+        return self._guarded(await self.identities.judge_slowly(presented), stays=stays)
 
-    def _guarded(self, found: Accepted | Refused) -> Accepted | Refused:
+    def _guarded(self, found: Accepted | Refused, *, stays: bool) -> Accepted | Refused:
         """Nobody is let in while it is not known who is revoked, nor somebody who has more than its share of
         connections here already."""
         if isinstance(found, Refused) or found.passes_credentials:
@@ -168,7 +199,7 @@ class Gate:
         if not self._knows_revoked():
             return KEYS_NOT_KNOWN
         here = len(self._by_name.get(found.name, ()))
-        if not found.is_application and here >= self.settings.device_connections_max:
+        if stays and not found.is_application and here >= self.settings.device_connections_max:
             return TOO_MANY
         return found
 
@@ -176,7 +207,7 @@ class Gate:
         """It is known who a connection belongs to, or that it is nobody's."""
         self._unknown.discard(device)
         if isinstance(found, Refused) and presented.name:
-            self._remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
+            self.remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
         if isinstance(found, Accepted):
             self._by_name.setdefault(found.name, set()).add(device)
             if found.expires_s is not None:
@@ -220,7 +251,7 @@ class Gate:
             return None
         return ClientAnswer(gateway=self.settings.name, connections=connections, ended=ended)
 
-    def _remember_end(self, name: str, reason: str, address: str) -> None:
+    def remember_end(self, name: str, reason: str, address: str) -> None:
         """Names that somebody only says are among them: so it is a short memory."""
         self._ended.pop(name, None)
         self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
@@ -264,10 +295,8 @@ class Gate:
         if device in self._devices:
             self._devices.discard(device)
             if device.machine.client is not None and device.machine.ended_for:
-                self._remember_end(device.machine.client.name, device.machine.ended_for, device.address)
-            self._addresses[device.address] -= 1
-            if not self._addresses[device.address]:
-                del self._addresses[device.address]
+                self.remember_end(device.machine.client.name, device.machine.ended_for, device.address)
+            self._give_up_place(device.address)
             self.counters.connections -= 1
             if device.machine.is_leaving:
                 self._leaving.add(device)
@@ -414,6 +443,7 @@ class Gate:
                 device.perform(todo)
             if (one := device.machine.held(now_s)) is not None:
                 held.append(one)
+        held += self.http.held(now_s)
         self._row.tell_held(held, Counter(one.reason for one in held))
 
     def _feel(self) -> None:

@@ -61,6 +61,7 @@ REASONS = (
     "not for it to hear",
     "answers are not read",
     "keep-alive exceeded",
+    "does not acknowledge",
     "quota exceeded",
     "held too long",
     "held when it left",
@@ -68,7 +69,6 @@ REASONS = (
     "broken by the broker",
     # By HTTP.
     "HTTP 400",
-    "HTTP 401",
     "HTTP 408",
     "HTTP 413",
     "HTTP 503",
