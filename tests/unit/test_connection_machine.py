@@ -1,5 +1,7 @@
 """One connection: what it is asked for and what it answers, step by step."""
 
+import pytest
+
 from connecting import terms
 from tidegate.gateway.connection.instructions import (
     Choose,
@@ -19,7 +21,9 @@ from tidegate.gateway.identity.rights import AccessRules
 from tidegate.gateway.identity.verdicts import REVOKED, WRONG, Accepted
 from tidegate.model.identity import Access, Patterns
 from tidegate.model.routes import Broker
-from tidegate.mqtt.packets import Connack, Connect, Publish, Subscribe, Will, encode, parse
+from tidegate.mqtt.connect import parse_connect
+from tidegate.mqtt.frames import frames_of
+from tidegate.mqtt.packets import Connack, Connect, Disconnect, Publish, Subscribe, Will, encode, parse
 
 A = Broker(name="a", host="h", port=1)
 RULES = AccessRules(Access())
@@ -47,14 +51,14 @@ def to_device(todo: list[Instruction]) -> bytes:
     return b"".join(one.data for one in todo if isinstance(one, ToDevice))
 
 
-def reached(packet: bytes, client: Accepted = PUMP, *, early: bytes = b"") -> Connection:
+def reached(packet: bytes, client: Accepted = PUMP, *, early: bytes = b"", known_5: bool | None = None) -> Connection:
     """Up to the moment where the broker has the CONNECT."""
     machine = Connection(terms(), 0.0)
     machine.device_data(packet + early, 0.0)
     machine.judged(client)
     machine.turned(True, 0.0)
     machine.way_made(None)
-    machine.chosen(A, None, 0.0)
+    machine.chosen(A, known_5, 0.0)
     return machine
 
 
@@ -222,3 +226,25 @@ def test_passwords_are_forgotten_once_nobody_needs_them() -> None:
     assert machine.reaching.introduction is not None
     assert machine.reaching.introduction.packet == b""
     assert machine.reaching.introduction.said.password is None
+
+
+# -- a session from a time of other rights
+
+
+@pytest.mark.parametrize("speaks_5", [pytest.param(True, id="5 to 5"), pytest.param(False, id="5 on 3.1.1")])
+def test_a_session_that_may_not_stay_is_deleted_and_its_client_hears_connack_before_it_goes(speaks_5: bool) -> None:
+    machine = reached(connect(5), known_5=speaks_5)
+    machine.reached()
+    version = 5 if speaks_5 else 4
+    secret = Publish(topic=b"downlink/other", payload=b"secret", qos=0)
+    stored = encode(Connack(session_present=True, code=0), version) + encode(secret, version)
+    said = to_device(machine.broker_data(stored, 0.0))
+    heard = [parse(first, said[body:end], 5, properties_max=64) for first, body, end in frames_of(said)]
+    assert [(type(one), one.code) for one in heard] == [(Connack, 0), (Disconnect, 0x87)]
+    assert b"secret" not in said
+    machine.device_lost(1.0)
+    assert machine.deletion is not None
+    assert machine.deletion.after_s == 0.0
+    [(_, body, end)] = frames_of(machine.deletion.packet)
+    deletion = parse_connect(machine.deletion.packet[body:end], 8)
+    assert (deletion.version, deletion.client_id, deletion.clean) == (version, b"pump", True)

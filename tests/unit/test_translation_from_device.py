@@ -3,6 +3,8 @@
 import pytest
 from translating import Held, ack, aliased, client, publish
 
+from tidegate.gateway.identity.rights import AccessRules
+from tidegate.model.identity import Access
 from tidegate.mqtt import properties as p
 from tidegate.mqtt.packets import (
     PUBACK,
@@ -28,6 +30,25 @@ def test_properties_are_dropped_and_the_expiry_of_each_message_is_told() -> None
     assert held.translation.message_expiry_s == [9, None]
     held.from_device(Ping())
     assert held.translation.message_expiry_s == []
+
+
+@pytest.mark.parametrize(
+    ("wants", "words"),
+    [
+        pytest.param({}, True, id="one that says nothing about it"),
+        pytest.param({"request_problem_information": 0}, False, id="one that wants no sentences"),
+        pytest.param({"packet_bytes_max": 20}, False, id="one that takes small packets alone"),
+    ],
+)
+def test_a_publish_that_is_not_its_own_is_refused_in_as_many_words_as_a_client_takes(
+    wants: dict[str, int], words: bool
+) -> None:
+    held = Held(client(**wants), rights=AccessRules(Access()).rights_of_device("pump-7"))
+    assert held.from_device(publish(b"telemetry/other", packet_id=3), publish(b"telemetry/other")) == []
+    (answer,) = held.answers()
+    assert isinstance(answer, Ack)
+    assert (answer.kind, answer.packet_id, answer.code) == (PUBACK, 3, 0x87)
+    assert (p.REASON_STRING in answer.properties.values) == words
 
 
 def test_aliases_stand_for_topics() -> None:

@@ -7,6 +7,8 @@ import pytest
 from translating import Held, ack, client, publish, subscribe
 
 from tidegate.gateway.connection.subscribing import UNANSWERED_MAX
+from tidegate.gateway.identity.rights import AccessRules
+from tidegate.model.identity import Access
 from tidegate.mqtt.filter_index import SHAPES_MAX
 from tidegate.mqtt.packets import (
     PUBACK,
@@ -25,6 +27,13 @@ def test_what_a_311_broker_cannot_do_is_refused_filter_by_filter() -> None:
     assert held.from_device(asked) == [subscribe(5, (b"b", 1), (b"d", 2))]
     assert held.answers() == []
     assert held.from_broker(Suback(packet_id=5, codes=b"\x01\x80")) == [Suback(packet_id=5, codes=b"\x9e\x01\x83\x80")]
+
+
+def test_who_is_refused_what_is_not_its_own_is_told_so_in_words_of_5() -> None:
+    held = Held(rights=AccessRules(Access()).rights_of_device("pump"))
+    held.from_device(subscribe(5, (b"downlink/pump", 1), (b"downlink/other", 1), (b"downlink/pump/x", 1)))
+    answer = held.from_broker(Suback(packet_id=5, codes=b"\x01\x80\x80"))
+    assert answer == [Suback(packet_id=5, codes=b"\x01\x87\x80")], "the last one is the broker's own word"
 
 
 def test_a_subscribe_with_nothing_to_ask_is_answered_by_the_gateway() -> None:

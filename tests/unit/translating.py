@@ -2,6 +2,7 @@
 
 from tidegate.gateway.connection.connect_plan import ConnectPlan, Limits, plan_connect
 from tidegate.gateway.connection.translation import Translation
+from tidegate.gateway.identity.rights import Rights
 from tidegate.mqtt import properties as p
 from tidegate.mqtt.frames import frames_of
 from tidegate.mqtt.packets import (
@@ -49,9 +50,16 @@ def packets_of(data: bytes, version: int) -> list[Packet]:
 class Held:
     """A connected client and its translation; what each side says and hears are packets."""
 
-    def __init__(self, connect: Connect | None = None, *, limits: Limits = LIMITS, session_present: bool = False):
+    def __init__(
+        self,
+        connect: Connect | None = None,
+        *,
+        limits: Limits = LIMITS,
+        session_present: bool = False,
+        rights: Rights | None = None,
+    ):
         self.advice: list[bytes] = []
-        self.translation = Translation(plan(connect or client(), limits), limits, self.take_advice)
+        self.translation = Translation(plan(connect or client(), limits), limits, self.take_advice, rights)
         self.connack = self.from_broker(Connack(session_present=session_present, code=0))[0]
 
     def take_advice(self) -> bytes:
