@@ -87,8 +87,8 @@ def test_the_way_to_a_broker_step_by_step() -> None:
     assert (said.client_id, said.user, said.password) == (b"pump", b"gateway", b"own-word")
     assert machine.broker_data(ACCEPTED, 2.5) == [
         TurnEnds(0.5, True),
+        Do.FLOW,  # before the client hears of it
         ToDevice(ACCEPTED),
-        Do.FLOW,
         Do.RESUME_DEVICE,
         WakeAt(None),
     ]

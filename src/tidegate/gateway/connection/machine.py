@@ -277,13 +277,14 @@ class Connection(KnownConnection):
         assert session is not None
         assert connect is not None
         self.phase = Phase.FLOWING
-        todo = self._deliver(forward)
+        told = self._deliver(forward)
         if session.return_code:
             self._terms.counters.refuse("refused by the broker")
-            return todo + self._close()
+            return told + self._close()
         session.heard_s = now_s
         self.waiting = Waiting(session, self._terms.keep_alive_of(connect, session), now_s)
-        todo.append(Do.FLOW)
+        # Whoever hears CONNACK may come again at once, at another process: that one has to know of this one by then.
+        todo = [Do.FLOW, *told]
         if session.problem:
             return todo + self._end(session.problem, session.code, sentence=session.sentence)
         early, self._early = self._early, b""
