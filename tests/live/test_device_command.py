@@ -99,6 +99,11 @@ def test_many_go_into_a_file_that_only_its_owner_may_read(device: Command, tmp_p
     assert [row["name"] for row in rows(out)] == ["x", "a", "b", "c", "p-000000", "p-000001"]
     assert all(device.proves(row["user"], row["password"]) == 1 for row in rows(out))
     assert out.stat().st_mode & 0o777 == 0o600
+    new = tmp_path / "new.csv"
+    device("rotate", "--from", str(out), "--out", str(new))
+    assert [(row["name"], device.proves(row["name"], row["password"])) for row in rows(new)] == [
+        (row["name"], 2) for row in rows(out)
+    ]
     before = out.read_bytes()
     assert "exists: name another file, or overwrite it with --force" in device("add", "y", "--out", str(out), status=2)
     assert out.read_bytes() == before

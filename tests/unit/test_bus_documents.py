@@ -131,7 +131,7 @@ STANDS_FOR = {
     "GAPS": "NotedGaps(",
     "IDENTITY_KEYS": "identity.settle(",
     "REGISTER": "register.change(",
-    "REVOKED": "register.change(",
+    "REVOKED": "identity.settle(",
     "REVOCATIONS": "identity.settle(",
 }
 

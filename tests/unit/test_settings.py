@@ -100,7 +100,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load(tmp_path / "binary.toml", {})
 
 
-@pytest.mark.parametrize(("page", "parts"), [("data-path.md", ("broker", "node")), ("tables.md", ("maintenance",))])
+@pytest.mark.parametrize(
+    ("page", "parts"),
+    [("data-path.md", ("broker", "node")), ("tables.md", ("maintenance",)), ("identity.md", ("identity",))],
+)
 def test_the_documented_settings_are_all_there_are_with_their_defaults(page: str, parts: tuple[str, ...]) -> None:
     section = (DOCS / page).read_text(encoding="utf-8").partition("\n## Settings\n")[2].partition("\n## ")[0]
     said = tomllib.loads("\n".join(line.strip() for line in section.splitlines() if line.startswith("    ")))

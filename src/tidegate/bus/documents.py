@@ -317,7 +317,7 @@ REVOKED = Document(
     "revoked",
     dict[str, Revocation],
     "names from which some or all passwords are no longer taken",
-    written_by=("operator",),
+    written_by=("operator", "up"),
     read_by=("gateway", "operator"),
     per="shard",
     remedy="gateways keep what they have read last; the next 'tidegate device' command restores it from its copy",

@@ -29,11 +29,8 @@ class Listed(NamedTuple):
 def change(bus: Bus, names: Sequence[str], step: Step, progress: Progress | None = None) -> dict[str, Entry]:
     """Apply a step to each name; what is kept of each then, in the order of the names."""
     found: dict[str, Entry] = dict.fromkeys(names, Entry())
-    groups: dict[str, list[str]] = {}
-    for name in found:
-        groups.setdefault(shard_of(name), []).append(name)
     done = 0
-    for shard, group in groups.items():
+    for shard, group in _by_shard(found).items():
         found.update(_change_shard(bus, shard, group, step))
         done += len(group)
         if progress is not None:
@@ -44,11 +41,9 @@ def change(bus: Bus, names: Sequence[str], step: Step, progress: Progress | None
 def entries(bus: Bus, names: Iterable[str]) -> dict[str, Entry]:
     """What is kept of each name now."""
     found: dict[str, Entry] = dict.fromkeys(names, Entry())
-    for shard in {shard_of(name) for name in found}:
+    for shard, group in _by_shard(found).items():
         registered, revoked = bus.get(REGISTER, shard) or {}, bus.get(REVOKED, shard) or {}
-        for name in found:
-            if name in registered or name in revoked:
-                found[name] = Entry(registered.get(name), revoked.get(name))
+        found.update({name: Entry(registered.get(name), revoked.get(name)) for name in group})
     return found
 
 
@@ -58,6 +53,13 @@ def listed(bus: Bus) -> Iterator[Listed]:
         registered, revoked = bus.get(REGISTER, shard) or {}, bus.get(REVOKED, shard) or {}
         for name in sorted({*registered, *revoked}):
             yield Listed(name, Entry(registered.get(name), revoked.get(name)))
+
+
+def _by_shard(names: Iterable[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(shard_of(name), []).append(name)
+    return groups
 
 
 def _change_shard(bus: Bus, shard: str, names: Sequence[str], step: Step) -> dict[str, Entry]:

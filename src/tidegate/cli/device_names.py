@@ -1,5 +1,6 @@
 """Which devices a command is about: named, in a file, or numbered."""
 
+import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,13 +8,17 @@ from typing import Annotated
 
 import typer
 
+from tidegate.bus.issued import COLUMNS
 from tidegate.model.devices import check_device, numbered
 from tidegate.model.errors import UserError
 
 NAMES_MAX = 10_000_000
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Devices or applications.")]
-From = Annotated[str | None, typer.Option("--from", metavar="FILE", help="A name per line; - is standard input.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Devices or applications.")]
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="FILE", help="A name per line, or what --out wrote; - is standard input."),
+]
 Count = Annotated[int | None, typer.Option(min=1, max=NAMES_MAX, help="So many names: <prefix>-000000 and so on.")]
 Prefix = Annotated[str | None, typer.Option(help="How numbered names begin, with --count.")]
 
@@ -48,6 +53,8 @@ def _in_file(file: str) -> list[str]:
         raise UserError(f"--from {file} cannot be read ({error.strerror}): name a readable file.") from None
     except UnicodeDecodeError:
         raise UserError(f"--from {file} is no text in UTF-8: save it as that.") from None
+    if lines[0].strip() == ",".join(COLUMNS):  # a file that this command has written
+        lines = ["", *(row[0] for row in csv.reader(lines[1:]) if row)]
     found = []
     for number, line in enumerate(lines, 1):
         name = line.strip(" \t\r")

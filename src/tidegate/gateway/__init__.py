@@ -10,6 +10,7 @@ processes as one gateway, and ``shared/`` is the memory in which they agree.
 * The asyncio shell around them: ``device_side.py`` and ``broker_side.py`` are the two sockets, ``dialling.py`` finds a
   broker for a device, ``asking.py`` tells a broker that is ill from one that does not like a client, ``waiting.py``
   drives what waits, ``admitting.py`` whose turn it is to be connected.
+* Who a client is and what it may do is decided in ``identity/``, before a broker sees the client.
 * ``gate.py`` is what all connections of a process share; ``routing.py`` chooses brokers; ``http.py`` and ``ingest.py``
   take readings from devices that do not speak MQTT.
 """

@@ -13,7 +13,7 @@ from tidegate.model.credentials import GENERATION_MAX, Generation
 from tidegate.model.errors import UserError
 
 
-class Revocation(msgspec.Struct, frozen=True, array_like=True):
+class Revocation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is no longer taken from a name. It stands there a hundred thousand times: as a list of values.
 
     From ``from_s`` on (Unix time) derived passwords below ``generation_min`` are refused, before that those below
@@ -30,7 +30,7 @@ class Revocation(msgspec.Struct, frozen=True, array_like=True):
         return self.generation_min if now_s >= self.from_s else self.generation_min_before
 
 
-class Registered(msgspec.Struct, frozen=True, array_like=True):
+class Registered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is known of a device that was added. It stands there a million times: as a list of values."""
 
     generation: Generation

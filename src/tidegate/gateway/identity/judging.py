@@ -10,6 +10,7 @@ import msgspec
 
 from tidegate.gateway.identity.certificates import Certificates
 from tidegate.gateway.identity.methods import Derived, Method, PassedOn
+from tidegate.gateway.identity.passwords import PasswordFile
 from tidegate.gateway.identity.revocations import Revocations
 from tidegate.gateway.identity.rights import EVERYTHING, AccessRules, Grant, Rights
 from tidegate.gateway.identity.settings import IdentitySettings
@@ -58,12 +59,20 @@ class Identities:
         match method:
             case "derived":
                 return self._derived
+            case "file":
+                return PasswordFile(chosen.file.path)
             case "certificate":
                 return Certificates(chosen.certificate.name_from)
+            case "jwt":
+                from tidegate.gateway.identity.web_tokens import WebTokens  # noqa: PLC0415 - its libraries load slowly
+
+                return WebTokens(chosen.jwt)
+            case "http":
+                from tidegate.gateway.identity.asking_service import Service  # noqa: PLC0415 - the same
+
+                return Service(chosen.http, self._clock)
             case "broker":
                 return PassedOn(decides_topics=chosen.broker.decides_topics)
-            case _:
-                raise UserError(f"[identity] methods names {method}, which is not there yet: leave it out.")
 
     @property
     def needs_bus(self) -> bool:

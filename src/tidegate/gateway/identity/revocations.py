@@ -21,7 +21,8 @@ class Revocations:
         """The names about which a shard says something else than before."""
         before = self._shards.pop(shard, {})
         if now:
-            self._shards[shard] = dict(now)
+            same: dict[Revocation, Revocation] = {}  # a whole fleet that was rotated at once has few different ones
+            self._shards[shard] = {name: same.setdefault(one, one) for name, one in now.items()}
         names = {name for name, revocation in now.items() if before.get(name) != revocation}
         for name in names:
             if now[name].from_s > now_s:

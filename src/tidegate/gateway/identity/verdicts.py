@@ -75,6 +75,9 @@ class Later(msgspec.Struct, frozen=True):
 
     ask: Callable[[], Awaitable[Known | Refused | None]]
 
+    def __repr__(self) -> str:
+        return "Later()"  # what it asks has a password in it
+
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """A client that is who it says it is, for as long as its proof counts."""

@@ -1,0 +1,263 @@
+"""The method ``http``: a service that answers, one that is slow, one that is wrong, and what is remembered."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.gateway.identity import verdicts
+from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.settings import HttpSettings, IdentitySettings
+from tidegate.model.errors import UserError
+from tidegate.model.identity import Access, Application
+
+JUDGED = Accepted | Refused
+
+
+class Service:
+    """Answers as it is told, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[str] = []
+        self.status, self.body = 200, json.dumps({"name": "pump-1"}).encode()
+        self.wait = asyncio.Event()
+        self.wait.set()
+        self.url = "http://127.0.0.1:9/"  # nobody answers there
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                text = head.decode().lower()
+                size = int(text.split("content-length: ")[1].split("\r\n")[0])
+                self.headers.append(head.decode())
+                self.asked.append(json.loads(await reader.readexactly(size)))
+                await self.wait.wait()
+                writer.write(
+                    b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (self.status, len(self.body), self.body)
+                )
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+class Rig:
+    def __init__(self, service: Service, **settings: Any) -> None:
+        self.service, self.now_s = service, 1_000.0
+        chosen = HttpSettings(url=service.url, **settings)
+        self.identities = Identities(
+            IdentitySettings(methods=("http",), http=chosen),
+            Access(applications=(Application(name="analytics"), Application(name="web", methods=("http",)))),
+            lambda: self.now_s,
+        )
+
+    async def ask(self, user: str = "u", password: bytes | None = b"p") -> JUDGED:
+        shown = Presented(user=user.encode(), password=password, client_id="c", address="192.0.2.1")
+        found = self.identities.judge(shown, self.now_s)
+        return found if found is not None else await self.identities.judge_slowly(shown)
+
+
+@asynccontextmanager
+async def running(**settings: Any) -> AsyncIterator[Rig]:
+    service = Service()
+    server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
+    service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/who"
+    rig = Rig(service, **settings)
+    try:
+        yield rig
+    finally:
+        service.wait.set()
+        await rig.identities.close()
+        server.close()
+        await asyncio.sleep(0)
+
+
+def play(scenario: Callable[[Rig], Awaitable[None]], **settings: Any) -> None:
+    async def whole() -> None:
+        async with running(**settings) as rig:
+            await scenario(rig)
+
+    asyncio.run(whole())
+
+
+def test_the_service_is_asked_once_and_its_answer_remembered() -> None:
+    async def scenario(rig: Rig) -> None:
+        found = await rig.ask()
+        assert isinstance(found, Accepted)
+        assert (found.name, found.method, found.expires_s) == ("pump-1", "http", None)
+        assert found.rights.may_publish(b"telemetry/pump-1")
+        assert rig.service.asked == [{"client_id": "c", "user": "u", "password": "p", "address": "192.0.2.1"}]
+        assert isinstance(await rig.ask(), Accepted)
+        assert len(rig.service.asked) == 1
+        await rig.ask(password=b"q")
+        assert len(rig.service.asked) == 2, "another password is another question"
+        rig.now_s += 60
+        await rig.ask()
+        assert len(rig.service.asked) == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "refused"),
+    [
+        pytest.param(401, b"", verdicts.WRONG, id="refused"),
+        pytest.param(403, b"no", verdicts.WRONG, id="forbidden"),
+        pytest.param(404, b"", verdicts.NOBODY_KNOWS, id="not known, and nobody is left to ask"),
+        pytest.param(500, b"", verdicts.SERVICE_AWAY, id="ill"),
+        pytest.param(302, b"", verdicts.SERVICE_AWAY, id="elsewhere"),
+        pytest.param(200, b"", verdicts.SERVICE_AWAY, id="silent"),
+        pytest.param(200, b"[]", verdicts.SERVICE_AWAY, id="confused"),
+        pytest.param(200, b'{"name": 7}', verdicts.SERVICE_AWAY, id="a name that is none"),
+        pytest.param(200, b'{"name": "a/b"}', verdicts.NO_NAME, id="a name that is two levels"),
+        pytest.param(200, b'{"name": "a", "publishes": ["#/a"]}', verdicts.SERVICE_AWAY, id="a pattern that is none"),
+        pytest.param(200, b'{"name": "' + b"a" * 100_000, verdicts.SERVICE_AWAY, id="without end"),
+        pytest.param(200, b'{"name": "analytics"}', verdicts.NOT_BY_THIS_METHOD, id="an application of another method"),
+        pytest.param(
+            200,
+            b'{"name": "analytics", "publishes": ["#"]}',
+            verdicts.NOT_BY_THIS_METHOD,
+            id="an application of another method, with patterns",
+        ),
+    ],
+)
+def test_any_other_answer_lets_nobody_in(status: int, body: bytes, refused: Refused) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.status, rig.service.body = status, body
+        assert await rig.ask() == refused
+        asked = len(rig.service.asked)
+        assert await rig.ask() == refused
+        is_remembered = refused in (
+            verdicts.WRONG,
+            verdicts.NOBODY_KNOWS,
+            verdicts.NO_NAME,
+            verdicts.NOT_BY_THIS_METHOD,
+        )
+        assert len(rig.service.asked) == (asked if is_remembered else asked + 1)
+
+    play(scenario)
+
+
+def test_a_refusal_is_forgotten_sooner_than_a_name() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.status = 401
+        assert await rig.ask() == verdicts.WRONG
+        rig.service.status = 200
+        rig.now_s += 4
+        assert await rig.ask() == verdicts.WRONG
+        rig.now_s += 1
+        assert isinstance(await rig.ask(), Accepted)
+
+    play(scenario)
+
+
+def test_the_service_may_say_what_a_client_may_do_and_until_when() -> None:
+    async def scenario(rig: Rig) -> None:
+        said = {"name": "web", "publishes": ["web/{device}"], "expires_s": rig.now_s + 10}
+        rig.service.body = json.dumps(said).encode()
+        found = await rig.ask()
+        assert isinstance(found, Accepted)
+        assert (found.is_application, found.expires_s, found.has_own_patterns) == (True, 1_010.0, True)
+        assert found.rights.may_publish(b"web/web")
+        assert not found.rights.may_subscribe(b"downlink/web"), "what it leaves out is refused"
+        rig.identities.access_changed(None)
+        kept = rig.identities.still_allowed(found, rig.now_s)
+        assert isinstance(kept, Accepted)
+        assert kept.rights.may_publish(b"web/web")
+        rig.now_s += 10
+        assert rig.identities.still_allowed(found, rig.now_s) == verdicts.EXPIRED
+        await rig.ask()
+        assert len(rig.service.asked) == 2, "nothing is remembered for longer than it counts"
+
+    play(scenario)
+
+
+def test_a_slow_service_is_given_up_and_more_than_enough_are_sent_away_at_once() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.wait.clear()
+        tasks = [asyncio.create_task(rig.ask(f"u{number}")) for number in range(2)]
+        await asyncio.sleep(0)
+        begun_s = asyncio.get_running_loop().time()
+        assert await rig.ask("another") == verdicts.TOO_MANY_CHECKS
+        assert asyncio.get_running_loop().time() - begun_s < 0.1
+        assert await asyncio.gather(*tasks) == [verdicts.SERVICE_AWAY] * 2
+        rig.service.wait.set()
+        assert isinstance(await rig.ask("another"), Accepted)
+
+    play(scenario, timeout_s=0.3, requests_max=2)
+
+
+def test_a_service_that_is_away_lets_in_only_who_is_remembered() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert isinstance(await rig.ask("known"), Accepted)
+        rig.service.status = 503
+        assert isinstance(await rig.ask("known"), Accepted)
+        assert await rig.ask("new") == verdicts.SERVICE_AWAY
+        rig.service.status = 200
+        assert isinstance(await rig.ask("new"), Accepted)
+
+    play(scenario)
+
+
+def test_nobody_answers_at_the_address() -> None:
+    async def scenario() -> None:
+        rig = Rig(Service())
+        assert await rig.ask() == verdicts.SERVICE_AWAY
+        await rig.identities.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_remembered_has_a_bound() -> None:
+    async def scenario(rig: Rig) -> None:
+        for number in range(4):
+            await rig.ask(f"u{number}")
+        await rig.ask("u3")
+        assert len(rig.service.asked) == 4
+        await rig.ask("u0")
+        assert len(rig.service.asked) == 5
+
+    play(scenario, cached_max=3)
+
+
+def test_a_password_that_is_no_text_is_wrong_and_nobody_is_asked() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert await rig.ask(password=b"\xff") == verdicts.WRONG
+        assert await rig.ask(password=None) != verdicts.WRONG
+        assert [one["password"] for one in rig.service.asked] == [None]
+
+    play(scenario)
+
+
+def test_a_header_from_a_file_is_sent_along(tmp_path: Path) -> None:
+    file = tmp_path / "header"
+    file.write_text("Authorization: Bearer hush\n")
+
+    async def scenario(rig: Rig) -> None:
+        await rig.ask()
+        assert "Authorization: Bearer hush\r\n" in rig.service.headers[0]
+        file.write_text("X-Other: longer than before\n")
+        assert rig.identities.look(rig.now_s).everybody
+        await rig.ask("v")
+        assert "X-Other: longer than before\r\n" in rig.service.headers[1]
+
+    play(scenario, header=str(file))
+
+
+@pytest.mark.parametrize("content", [b"", b"no colon", b": x", b"A: b\nC: d", b"\xff: x"])
+def test_a_header_that_is_none_is_said(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "header").write_bytes(content)
+    with pytest.raises(UserError, match="not one line 'Name: value'"):
+        Rig(Service(), header=str(tmp_path / "header"))
+
+
+def test_an_authority_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    for name in ("none.pem", "oops.pem"):
+        (tmp_path / "oops.pem").write_text("oops")
+        with pytest.raises(UserError, match=f"{name} cannot be used"):
+            Rig(Service(), ca=str(tmp_path / name))
