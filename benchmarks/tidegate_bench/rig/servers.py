@@ -142,16 +142,19 @@ class Starter:
         settings: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
         sources: Path | None = None,
+        identity: Mapping[str, Any] | None = None,
     ) -> Iterator[ServerProcess]:
         """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well. With
-        ``sources`` it runs the code of another checkout."""
+        ``sources`` it runs the code of another checkout. ``identity``: how its clients prove who they are, if not by
+        the default."""
         port, tls_port = self.free_port(), self.free_port() if certificate else 0
         own = {"port": port, "connections_max": CONNECTIONS_MAX, **(settings or {})}
         if certificate is not None:
             own["listeners"] = [
                 {"port": tls_port, "certificate": str(certificate.certificate), "key": str(certificate.key)}
             ]
-        lines = ["[gateway]", *(f"{key} = {to_toml(value)}" for key, value in own.items()), ""]
+        sections = {"gateway": own, **({"identity": identity} if identity else {})}
+        lines = [line for name, section in sections.items() for line in _section(name, section)]
         config = self._write(f"gateway-{port}.toml", "\n".join(lines))
         command = [sys.executable, "-m", "tidegate.cli.main", "gateway", "--name", f"bench-{port}"]
         command += ["--state", str(state), "--config", str(config)]
@@ -183,6 +186,11 @@ class Starter:
         path = self._directory / name
         path.write_text(text)
         return path
+
+
+def _section(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Of a settings file."""
+    return [f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in settings.items()), ""]
 
 
 @contextlib.contextmanager

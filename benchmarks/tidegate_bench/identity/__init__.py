@@ -1,0 +1,1 @@
+"""Who gets in, what it may do then, what that costs, and how fast somebody is thrown out: ``tidegate bench identity``."""
