@@ -1,1 +1,1 @@
-"""Who gets in, what it may do then, what that costs, and how fast somebody is thrown out: ``tidegate bench identity``."""
+"""Who gets in, what it may do, what that costs, how fast it is thrown out: ``tidegate bench identity``."""

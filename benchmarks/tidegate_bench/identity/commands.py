@@ -27,9 +27,8 @@ def named(path: Path, names: list[str]) -> str:
     return str(path)
 
 
-def issued(state: Path, directory: Path, names: list[str], what: str = "add", *more: str) -> Credentials:
-    """Their passwords, from a file that ``tidegate device add`` or ``rotate`` has written."""
-    out = directory / f"{what}-{len(names)}-{time.monotonic_ns()}.csv"
+def issued(state: Path, out: Path, names: list[str]) -> Credentials:
+    """Their passwords, as ``tidegate device add`` writes them to a file."""
     listed = named(out.with_suffix(".txt"), names)
-    tidegate("device", what, "--from", listed, "--out", str(out), *more, state=state)
+    tidegate("device", "add", "--from", listed, "--out", str(out), state=state)
     return read_issued(out)

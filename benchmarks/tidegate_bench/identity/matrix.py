@@ -4,20 +4,18 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from tidegate.local.waiting import wait_until
 from tidegate.model.errors import TidegateError
-from tidegate.model.installation import Installation
 from tidegate_bench.identity.cells import MOSQUITTO, NATS, Cell
 from tidegate_bench.identity.client import MatrixClient
+from tidegate_bench.identity.grounds import Grounds
 from tidegate_bench.identity.judging import Arrival, Row, Seen, judged, stored_row
 from tidegate_bench.identity.plays import Dispatcher, Stage, play
 from tidegate_bench.identity.proofs import DISPATCHER, LISTENER
 from tidegate_bench.identity.readings import arrivals_in_log, arrivals_of
 from tidegate_bench.identity.service import account_service
 from tidegate_bench.identity.site import Builder, Site
-from tidegate_bench.rig.servers import Starter
 
 AT_A_TIME = 12
 BROKERS = (NATS, MOSQUITTO)
@@ -25,23 +23,13 @@ BROKERS = (NATS, MOSQUITTO)
 QUIET_S, QUIET_S_MAX = 2.0, 30.0
 
 
-def matrix_rows(
-    directory: Path,
-    state: Path,
-    installation: Installation,
-    servers: Starter,
-    cells: Sequence[Cell],
-    tell: Callable[[str], None],
-) -> list[Row]:
+def matrix_rows(grounds: Grounds, cells: Sequence[Cell], tell: Callable[[str], None]) -> list[Row]:
     """A row per cell, and one about the log."""
     tell("Issuing passwords, certificates and tokens; starting Mosquitto and three gateways.")
-    with (
-        account_service() as service,
-        Builder(directory, state, installation, servers).built(cells, service) as site,
-    ):
+    with account_service() as service, Builder(grounds).built(cells, service) as site:
         seen, arrivals = _played(site, [cell for cell in cells if not cell.not_applicable], tell)
         tell("Reading every slice of the log.")
-        arrivals += arrivals_in_log(installation)
+        arrivals += arrivals_in_log(grounds.installation)
     return [*(one.row() for one in judged(cells, seen, arrivals)), stored_row(cells, arrivals)]
 
 

@@ -83,9 +83,10 @@ class Proofs:
     def _issue(self, played: Sequence[Cell]) -> None:
         """Passwords of the installation, for who uses them; then old generations end, and names are revoked."""
         clients = {cell.client for cell in played if cell.method == "derived"}
-        self._passwords = issued(self._state, self._directory, sorted({*clients, *APPLICATIONS}))
+        self._passwords = issued(self._state, self._directory / "issued.csv", sorted({*clients, *APPLICATIONS}))
         old = [cell.client for cell in played if cell.method == "derived" and cell.case == EXPIRED]
-        issued(self._state, self._directory, old, "rotate", "--grace", "0")
+        listed, out = named(self._directory / "old.txt", old), str(self._directory / "new.csv")
+        tidegate("device", "rotate", "--from", listed, "--grace", "0", "--out", out, state=self._state)
         revoked = [cell.client for cell in played if cell.case == REVOKED]
         listed = named(self._directory / "revoked.txt", revoked)
         tidegate("device", "revoke", "--from", listed, state=self._state)

@@ -16,11 +16,11 @@ from tidegate.model.installation import Installation
 from tidegate_bench.identity.cells import EDGES, MOSQUITTO, NATS, SPOKEN_FOR, Cell, Layer, Transport
 from tidegate_bench.identity.client import MatrixClient
 from tidegate_bench.identity.commands import tidegate
+from tidegate_bench.identity.grounds import Grounds
 from tidegate_bench.identity.proofs import DISPATCHER, LISTENER, Proofs
 from tidegate_bench.identity.service import AccountService
 from tidegate_bench.rig.certificates import Certificate
 from tidegate_bench.rig.programs import installed
-from tidegate_bench.rig.servers import Starter
 
 # The order in which they are asked; the broker is never asked beside others here.
 TOGETHER = ("derived", "file", "jwt", "certificate", "http")
@@ -73,9 +73,10 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Builder:
-    def __init__(self, directory: Path, state: Path, installation: Installation, servers: Starter) -> None:
-        self._directory, self._state, self._installation, self._servers = directory, state, installation, servers
-        self._certificate = Certificate.made(directory)
+    def __init__(self, grounds: Grounds) -> None:
+        self._directory, self._state = grounds.directory, grounds.state
+        self._installation, self._servers = grounds.installation, grounds.servers
+        self._certificate = Certificate.made(self._directory)
 
     @contextlib.contextmanager
     def built(self, cells: Sequence[Cell], service: AccountService) -> Iterator[Site]:
