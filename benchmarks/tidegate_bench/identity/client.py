@@ -87,7 +87,7 @@ class MatrixClient:
     def publish(self, topic: str, payload: bytes, *, retain: bool = False, alias: int = 0) -> Told:
         """At QoS 1, which is answered."""
         sent = self._client.publish(topic, payload, 1, retain, _aliased(alias))
-        return self._told(*self._answer("PUBACK", sent.mid))
+        return told_of(*self._answer("PUBACK", sent.mid))
 
     def throw(self, topic: str, payload: bytes, *, qos: int, alias: int = 0) -> None:
         """Publish, and do not wait for what is said of it."""
@@ -95,7 +95,7 @@ class MatrixClient:
 
     def subscribe(self, *filters: str) -> Told:
         _, mid = self._client.subscribe([(one, 1) for one in filters])
-        return self._told(*self._answer("SUBACK", mid or 0))
+        return told_of(*self._answer("SUBACK", mid or 0))
 
     def hears(self, topic: str, within_s: float) -> bool:
         """Whether a message of the topic comes in time."""
@@ -143,14 +143,16 @@ class MatrixClient:
                 return found, codes
         return NO_ANSWER, ()
 
-    def _told(self, kind: str, codes: Sequence[int]) -> Told:
-        if kind == CLOSED and codes:
-            return Told(f"DISCONNECT 0x{codes[0]:02x}", False, False)
-        if kind in (CLOSED, NO_ANSWER):
-            return Told(kind, False, False)
-        granted = [code < REFUSED_FROM for code in codes]
-        words = " ".join(dict.fromkeys(f"0x{code:02x}" for code in codes))
-        return Told(f"{kind} {words}", all(granted), any(granted))
+
+def told_of(kind: str, codes: Sequence[int]) -> Told:
+    """In words: of an acknowledgement with its codes, or of an end."""
+    if kind == CLOSED and codes:
+        return Told(f"DISCONNECT 0x{codes[0]:02x}", False, False)
+    if kind in (CLOSED, NO_ANSWER):
+        return Told(kind, False, False)
+    granted = [code < REFUSED_FROM for code in codes]
+    words = " ".join(dict.fromkeys(f"0x{code:02x}" for code in codes))
+    return Told(f"{kind} {words}", all(granted), any(granted))
 
 
 def tls_of(authority: str, proof: Proof) -> ssl.SSLContext:

@@ -12,7 +12,7 @@ from tidegate_bench.rig.connecting import NAME, ConnectTarget, connect_cost_rati
 
 DERIVED, PASSED_ON = "derived", "passed on"
 COST = "connect cost"
-CONNECTS, PAIRS = 1_000, 11
+CONNECTS, PAIRS = 2_000, 11
 RATIO, RATIO_MAX = "connect_cost_ratio", 1.15
 # Nothing is decided here: clients come with the user and the password that the broker knows.
 _PASS_ON = {"methods": ["broker"], "broker": {"decides_topics": True}}
