@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from support import bus, processes
+from support import bus, credentials, processes
 from support.gateways import STRICT, Running
 from support.readings import TOKEN
 from support.rigs import NODES, SETTINGS
@@ -72,9 +72,10 @@ def installation(shared_installation: Installation) -> Iterator[Installation]:
 
 @pytest.fixture(scope="module")
 def state(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state directory that a command is told to find the shared brokers by."""
+    """The state directory that a command is told to find the shared brokers by. Their bus has keys then."""
     directory = tmp_path_factory.mktemp("told")
     save_installation(installation, directory)
+    credentials.settled(installation, directory)
     return directory
 
 

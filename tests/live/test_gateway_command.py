@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.bus import ControlBus
 from support.clients import CONNACK, is_closed, received
+from support.credentials import connect_packet, settled
 from support.gateways import Running
 from support.processes import GATEWAY
 from support.waiting import until
@@ -16,7 +17,6 @@ from support.waiting import until
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
-from tidegate.mqtt.client import encode_connect
 
 pytestmark = pytest.mark.live
 
@@ -38,7 +38,7 @@ def test_the_command_says_where_it_is_reports_and_ends_in_order(installation: In
             ControlBus(installation) as bus,
             socket.create_connection(("127.0.0.1", port), 10) as device,
         ):
-            device.sendall(encode_connect("d", user=installation.mqtt_user, password=installation.mqtt_password))
+            device.sendall(connect_packet(settled(installation, state), "d"))
             assert received(device, 4) == CONNACK
 
             until(lambda: bus.gateway("by-command").connections == 1)

@@ -4,100 +4,39 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.bus import ControlBus
-from support.clients import CONNACK, is_closed, received
-from support.processes import GATEWAY
+from support.clients import is_closed, received
+from support.commands import Started, started
 from support.waiting import until
 
-from tidegate.bus.installation import save_installation
 from tidegate.model.installation import Installation
-from tidegate.model.observations import GatewayState
-from tidegate.mqtt.client import encode_connect, encode_publish
+from tidegate.mqtt.client import encode_publish
 
 pytestmark = pytest.mark.live
 DRAIN_S = 1.0
 
 
-class Started:
-    """``tidegate gateway`` with two processes, and what it says."""
-
-    def __init__(self, installation: Installation, state: Path, name: str) -> None:
-        self.name = name
-        self._here = installation
-        self._bus = ControlBus(installation)
-        config = state / "settings.toml"
-        config.write_text(f"[gateway]\ndrain_s = {DRAIN_S}\n")
-        options = ["--name", name, "--state", str(state), "--config", str(config), "--processes", "2"]
-        self.process = subprocess.Popen([*GATEWAY, *options], stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        self._stderr = self.process.stderr
-        self.said: list[str] = []
-        self._hearing = threading.Thread(target=lambda: self.said.extend(self._stderr), daemon=True)
-
-    def wait_ready(self) -> None:
-        ready = self._stderr.readline()
-        assert ready.startswith(f"Gateway {self.name} is ready at 127.0.0.1:"), ready
-        self.port = int(ready.split(" ")[5].split(":")[1])
-        self._hearing.start()
-        until(lambda: len(self.state.processes) == 2)
-
-    def close(self) -> None:
-        self._bus.close()
-        self.process.kill()
-        self.process.wait()
-        if self._hearing.is_alive():
-            self._hearing.join(10)
-        self._stderr.close()
-
-    @property
-    def state(self) -> GatewayState:
-        return self._bus.gateway(self.name)
-
-    @property
-    def pids(self) -> set[int]:
-        return {process.pid for process in self.state.processes}
-
-    def connect(self, name: str) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self.port), 10)
-        connection.sendall(encode_connect(name, user=self._here.mqtt_user, password=self._here.mqtt_password))
-        assert received(connection, 4) == CONNACK
-        return connection
-
-
-def publish(connection: socket.socket) -> None:
-    connection.sendall(encode_publish(b"telemetry/d", b"1", packet_id=7))
+def publish(connection: socket.socket, name: str) -> None:
+    connection.sendall(encode_publish(b"telemetry/%b" % name.encode(), b"1", packet_id=7))
     assert received(connection, 4) == b"\x40\x02\x00\x07"
-
-
-@contextlib.contextmanager
-def started(installation: Installation, state: Path, name: str) -> Iterator[Started]:
-    save_installation(installation, state)
-    gateway = Started(installation, state, name)
-    try:
-        gateway.wait_ready()
-        yield gateway
-    finally:
-        gateway.close()
 
 
 @pytest.fixture(scope="module")
 def gateway(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    with started(installation, tmp_path_factory.mktemp("state"), "several") as running:
+    with started(installation, tmp_path_factory.mktemp("state"), "several", drain_s=DRAIN_S) as running:
         yield running
 
 
 def test_a_process_that_is_killed_is_replaced_and_takes_nothing_along(gateway: Started) -> None:
     with contextlib.ExitStack() as opened:
         clients = {f"d{number}": opened.enter_context(gateway.connect(f"d{number}")) for number in range(50)}
-        for client in clients.values():
-            publish(client)
+        for name, client in clients.items():
+            publish(client, name)
         until(lambda: gateway.state.connections == 50 and gateway.state.acknowledged == 50)
         before = gateway.state
         assert min(process.connections for process in before.processes) >= 5, "both have some of them"
@@ -110,8 +49,8 @@ def test_a_process_that_is_killed_is_replaced_and_takes_nothing_along(gateway: S
         for name in lost:
             clients[name] = opened.enter_context(gateway.connect(name))
         assert time.monotonic() - begun < 5, "they come back before or while another takes its place"
-        for client in clients.values():
-            publish(client)
+        for name, client in clients.items():
+            publish(client, name)
         until(lambda: gateway.state.acknowledged == 100 and gateway.state.connections == 50)
         until(lambda: len(gateway.pids) == 2)
         after = gateway.state
@@ -129,7 +68,7 @@ def test_a_client_that_comes_again_takes_over_whichever_process_it_meets(gateway
         assert is_closed(connection)
         connection.close()
         connection = newer
-    publish(connection)
+    publish(connection, "again")
     connection.close()
 
 
@@ -195,7 +134,7 @@ def test_an_instance_that_drains_lets_go_of_its_ports_and_ends(gateway: Started)
 
 
 def test_processes_end_with_their_supervisor_however_it_ends(installation: Installation, tmp_path: Path) -> None:
-    with started(installation, tmp_path, "orphans") as gateway:
+    with started(installation, tmp_path, "orphans", drain_s=DRAIN_S) as gateway:
         pids = gateway.pids
         gateway.process.kill()
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 5.0)

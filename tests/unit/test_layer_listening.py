@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from certificates import Authority, encrypt
 from tidegate.gateway.layers.listener import Listener
-from tidegate.gateway.listening import Bound, bind, http_tls
+from tidegate.gateway.listening import Bound, bind
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.errors import UserError
 from tidegate.settings.tree import load
@@ -116,14 +115,3 @@ def test_the_example_has_one_door_of_each_kind() -> None:
         (8444, "http", False),
         (8884, "mqtt", True),
     ]
-
-
-def test_what_the_http_server_is_told() -> None:
-    assert http_tls(Listener(port=0, protocol="http")) == {}
-    secret = Listener(port=0, protocol="http", certificate="c", key="k", client_ca="a")
-    assert http_tls(secret) == {
-        "ssl_certfile": "c",
-        "ssl_keyfile": "k",
-        "ssl_ca_certs": "a",
-        "ssl_cert_reqs": ssl.CERT_REQUIRED,
-    }

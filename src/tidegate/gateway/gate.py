@@ -24,6 +24,7 @@ from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.dialling_from import Sources
 from tidegate.gateway.expiring import ExpiringSessions
+from tidegate.gateway.http_holding import HttpHolding
 from tidegate.gateway.identity.judging import Identities
 from tidegate.gateway.identity.verdicts import KEYS_NOT_KNOWN, TOO_MANY, Accepted, Presented, Refused
 from tidegate.gateway.layers.layer import Peer
@@ -111,6 +112,8 @@ class Gate:
             token=lambda: f"tidegate-{secrets.token_hex(12)}",
             noted=noted,
         )
+        self.http = HttpHolding(settings, router, self.terms)
+        self.http_connections = 0
         self._admitting = Admitting(settings.admitting_max, settings.admission_s_max, self.counters)
         self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, router)
         self._class_names = [one.name for one in classes]
@@ -129,7 +132,7 @@ class Gate:
     # -- connections come and go
 
     def admit(self, device: Member) -> bool:
-        if len(self._devices) + len(self._leaving) >= self.settings.connections_max:
+        if self.is_full:
             self.counters.refuse("too many connections")
             return False
         self._devices.add(device)
@@ -140,21 +143,26 @@ class Gate:
             oldest.perform(oldest.machine.end(NO_CONNECT))
         return True
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as may be, those by HTTP among them."""
+        return len(self._devices) + len(self._leaving) + self.http_connections >= self.settings.connections_max
+
     def opened(self, device: Member) -> None:
         """It has said who it is."""
         self._unknown.pop(device, None)
 
     # -- who they are
 
-    def judge(self, presented: Presented) -> Accepted | Refused | None:
-        """None where that takes time: then ``judge_slowly``."""
+    def judge(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused | None:
+        """None where that takes time: then ``judge_slowly``. ``stays``: it wants a connection, not one request."""
         found = self.identities.judge(presented, time.time())
-        return None if found is None else self._guarded(found)
+        return None if found is None else self._guarded(found, stays=stays)
 
-    async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
-        return self._guarded(await self.identities.judge_slowly(presented))
+    async def judge_slowly(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused:
+        return self._guarded(await self.identities.judge_slowly(presented), stays=stays)
 
-    def _guarded(self, found: Accepted | Refused) -> Accepted | Refused:
+    def _guarded(self, found: Accepted | Refused, *, stays: bool) -> Accepted | Refused:
         """Nobody is let in while it is not known who is revoked, nor somebody who has more than its share of
         connections here already."""
         if isinstance(found, Refused) or found.passes_credentials:
@@ -162,7 +170,7 @@ class Gate:
         if not self._knows_revoked():
             return KEYS_NOT_KNOWN
         here = len(self._by_name.get(found.name, ()))
-        if not found.is_application and here >= self.settings.device_connections_max:
+        if stays and not found.is_application and here >= self.settings.device_connections_max:
             return TOO_MANY
         return found
 
@@ -383,6 +391,7 @@ class Gate:
                 device.perform(todo)
             if (one := device.machine.held(now_s)) is not None:
                 held.append(one)
+        held += self.http.held(now_s)
         self._row.tell_held(held, Counter(one.reason for one in held))
 
     def _feel(self) -> None:

@@ -1,54 +1,80 @@
 """HTTP ingest: one reading per request, for devices that do not speak MQTT.
 
-``204 No Content`` means that a broker has acknowledged the reading; any other answer says why not.
+``204 No Content`` means that a broker has acknowledged the reading; any other answer says why not. A request passes
+what a publish passes: who sends it is judged, for which device it may, and its credits and limits count.
 """
 
 import asyncio
-import hmac
+import math
+import time
+from collections.abc import Mapping
 
 import msgspec
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
 from tidegate.gateway.connection.advising import place_of
 from tidegate.gateway.gate import Gate
-from tidegate.gateway.ingest import Ingest
+from tidegate.gateway.http_credentials import CHALLENGE, ONLY_THE_BROKER_KNOWS, presented, status_of
+from tidegate.gateway.http_credits import Met
+from tidegate.gateway.identity.verdicts import SERVICE_AWAY, Accepted, Refused
+from tidegate.gateway.ingest import Ingest, packet_bytes
 from tidegate.model.devices import check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
 
+RETRY_S = 1
 _DECODER = msgspec.json.Decoder(Reading)
 
 
 class _RefusedError(Exception):
-    def __init__(self, status: int, sentence: str) -> None:
+    """``reason`` is counted; without one, the status is."""
+
+    def __init__(self, status: int, sentence: str, reason: str = "") -> None:
         super().__init__(sentence)
-        self.status = status
+        self.status, self.reason = status, reason or f"HTTP {status}"
+
+    def answer(self) -> Response:
+        headers = {401: {"WWW-Authenticate": CHALLENGE}, 503: {"Retry-After": f"{RETRY_S}"}}.get(self.status)
+        return Response(f"{self}\n", self.status, headers, "text/plain")
 
 
-def build_app(ingest: Ingest, gate: Gate, token: str) -> FastAPI:
+class _LimitedError(_RefusedError):
+    def __init__(self, met: Met) -> None:
+        super().__init__(429, met.limit, "quota exceeded")
+        self._met = Met(met.limit, *(round(value, 3) for value in (met.rate_per_s, met.left, met.until_s)))
+
+    def answer(self) -> Response:
+        met = self._met
+        said = {"Rate-Per-S": met.rate_per_s, "Left": met.left, "Until-S": met.until_s}
+        headers = {f"Tidegate-{name}": f"{value:g}" for name, value in said.items()}
+        headers["Tidegate-Limit"] = met.limit.encode("ascii", "replace").decode()  # an operator's topics are any text
+        headers["Retry-After"] = f"{max(1, math.ceil(met.until_s))}"
+        return Response(msgspec.json.encode(met) + b"\n", self.status, headers, "application/json")
+
+
+def build_app(ingest: Ingest, gate: Gate) -> FastAPI:
     app = FastAPI(title="Tidegate ingest", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.exception_handler(_RefusedError)
     async def refuse(_: Request, refused: _RefusedError) -> Response:
-        gate.counters.refuse(f"HTTP {refused.status}")
-        headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else None
-        return PlainTextResponse(f"{refused}\n", refused.status, headers)
+        gate.counters.refuse(refused.reason)
+        return refused.answer()
 
     @app.post("/v1/telemetry/{device}")
     async def receive(device: str, request: Request) -> Response:
-        _check_token(request, token)
-        try:
-            check_device(device)
-        except UserError as error:
-            raise _RefusedError(400, str(error)) from None
+        client = await _judge(gate, request, device, ingest.timeout_s)
+        topic = _topic(device)
+        _check_rights(client, topic)
         payload = await _body(request, ingest.timeout_s)
         _check_reading(payload)
         gate.counters.bytes_in += len(payload)
-        topic = f"{TELEMETRY}/{device}".encode()
         of_class = gate.classes.of(topic)
         gate.presence.came(device, of_class, gate.counters.tally.now_s)
+        met = await gate.http.pass_on(client.name, device, topic, packet_bytes(topic, payload))
+        if met is not None:
+            raise _LimitedError(met)
+        _check_rights(_still_allowed(gate, client), topic)
         try:
             await ingest.publish(topic, payload, of_class)
         except BrokerUnavailableError as error:
@@ -58,10 +84,49 @@ def build_app(ingest: Ingest, gate: Gate, token: str) -> FastAPI:
     return app
 
 
-def _check_token(request: Request, token: str) -> None:
-    given = request.headers.get("Authorization", "").encode()
-    if not token or not hmac.compare_digest(given, f"Bearer {token}".encode()):
-        raise _RefusedError(401, "The token is missing or wrong: send 'Authorization: Bearer <token>'.")
+# -- who sends it
+
+
+async def _judge(gate: Gate, request: Request, device: str, timeout_s: float) -> Accepted:
+    shown = presented(request.headers.get("Authorization", ""), device, request.state.peer)
+    found = gate.judge(shown, stays=False)
+    if found is None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                found = await gate.judge_slowly(shown, stays=False)
+        except TimeoutError:
+            found = SERVICE_AWAY
+    if isinstance(found, Accepted) and found.passes_credentials:
+        found = ONLY_THE_BROKER_KNOWS
+    return _accepted(found)
+
+
+def _still_allowed(gate: Gate, client: Accepted) -> Accepted:
+    """The body had time to come, and the reading to wait: meanwhile somebody may have been thrown out."""
+    return _accepted(gate.identities.still_allowed(client, time.time()))
+
+
+def _accepted(found: Accepted | Refused) -> Accepted:
+    if isinstance(found, Refused):
+        raise _RefusedError(status_of(found), found.sentence, found.reason)
+    return found
+
+
+def _topic(device: str) -> bytes:
+    try:
+        check_device(device)
+    except UserError as error:
+        raise _RefusedError(400, str(error)) from None
+    return f"{TELEMETRY}/{device}".encode()
+
+
+def _check_rights(client: Accepted, topic: bytes) -> None:
+    if not client.rights.may_publish(topic):
+        sentence = "This client may not send for the device in the address: put its own name there."
+        raise _RefusedError(403, sentence, "not its own topic")
+
+
+# -- what it sends
 
 
 async def _body(request: Request, timeout_s: float) -> bytes:
@@ -89,7 +154,10 @@ def _check_reading(payload: bytes) -> None:
         raise _RefusedError(400, f"The body is not a reading: {problem.rstrip('.')}.")
 
 
-def _advice_headers(gate: Gate, device_class: str | None, place: float) -> dict[str, str]:
+# -- what it is told
+
+
+def _advice_headers(gate: Gate, device_class: str | None, place: float) -> Mapping[str, str]:
     """A client that comes by HTTP need not know its class: it is told the interval of its topic's."""
     current = gate.advice.current(place)
     if current is None:

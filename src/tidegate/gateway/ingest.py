@@ -2,12 +2,17 @@
 
 Nobody waits for ever. A reading that is not acknowledged in time fails, and so does everything in flight when the
 connection is lost: the sender tries again, and its reading's identity keeps that from counting twice.
+
+A broker that is told who its clients are hears of the gateway itself: many devices share this connection.
 """
 
 import asyncio
 from typing import cast
 
 from tidegate.gateway.connection.noting import Noted
+from tidegate.gateway.dialling_from import Sources, connect
+from tidegate.gateway.layers.layer import Peer
+from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.routing import Router
 from tidegate.gateway.shared.counting import Counters
 from tidegate.gateway.shared.tally import ClassTally
@@ -18,6 +23,16 @@ from tidegate.mqtt import client as mqtt
 from tidegate.mqtt.fields import PACKET_ID_MAX
 
 RECONNECT_S = 0.5
+
+
+def packet_bytes(topic: bytes, payload: bytes) -> int:
+    """What a reading has as a publish."""
+    return len(mqtt.encode_publish(topic, payload, packet_id=1))
+
+
+def _proxy_header(transport: asyncio.Transport) -> bytes:
+    here, there = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+    return encode_header(Peer(address=here[:2]), there[:2])
 
 
 class _Connection(asyncio.Protocol):
@@ -75,9 +90,11 @@ class Ingest:
         client_id: str,
         timeout_s: float,
         in_flight_max: int,
+        sources: Sources,
         noted: Noted | None = None,
     ) -> None:
         self._noted = noted
+        self._sources = sources
         self._router = router
         self._counters = counters
         self.timeout_s = timeout_s
@@ -147,8 +164,9 @@ class Ingest:
         """Connect, and stay until the connection is lost."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self.timeout_s):
-            await loop.create_connection(lambda: connection, broker.host, broker.port)
+            await connect(loop, lambda: connection, broker, self._sources)
             assert connection.transport is not None
+            connection.transport.write(_proxy_header(connection.transport) if broker.proxy_protocol else b"")
             connection.transport.write(self._connect)
             await asyncio.wait((connection.answered,))
         if not connection.answered.result():

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -52,7 +52,7 @@ def bind(settings: GatewaySettings, *, reuse_port: bool = False) -> list[Bound]:
 
 
 async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[], Inner]) -> asyncio.Server:
-    """Accept devices at a listener for MQTT or WebSocket. Plain MQTT has nothing between the socket and the device."""
+    """Accept devices at a listener. Where it is plain there is nothing between the socket and the device."""
     make_layers = _layers(bound.listener, settings)
 
     def make() -> asyncio.Protocol:
@@ -61,16 +61,6 @@ async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[
         return Layered(make_device(), [make_layer() for make_layer in make_layers])
 
     return await asyncio.get_running_loop().create_server(make, sock=bound.sock, backlog=BACKLOG)
-
-
-def http_tls(listener: Listener) -> dict[str, Any]:
-    """What uvicorn has to be told so that a listener for HTTP speaks TLS; nothing where it is plain."""
-    if listener.certificate is None:
-        return {}
-    chosen: dict[str, Any] = {"ssl_certfile": listener.certificate, "ssl_keyfile": listener.key}
-    if listener.client_ca is not None:
-        chosen |= {"ssl_ca_certs": listener.client_ca, "ssl_cert_reqs": tls.CERT_REQUIRED}
-    return chosen
 
 
 def _layers(listener: Listener, settings: GatewaySettings) -> list[Callable[[], Layer]]:

@@ -8,10 +8,12 @@ import random
 import time
 from collections.abc import Callable, Collection
 
+import msgspec
+
 from tidegate.control.placement.weighted import choose, may_take
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import key_of
-from tidegate.gateway.shared.directory import DIGEST_BYTES, Known
+from tidegate.gateway.shared.directory import DIGEST_BYTES, NOBODY, Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.model.routes import Broker, Routes
 
@@ -71,17 +73,23 @@ class Router:
 
     def claim(self, device: str) -> bool:
         """Whether no other process counts a device that came by HTTP; this one does from now on."""
-        client = self._directory.digest(f"{_BY_HTTP}{device}")
-        known = self._directory.find(client)
         others = {row.cells[layout.PROCESS] for row in self._shared.rows} - {0, self._process}
-        if known is not None and known.process in others:
-            return False
-        self._directory.arrive(client, process=self._process, broker=b"", credentials=b"", now_s=self._clock())
-        return True
+
+        def claimed(known: Known | None) -> Known | None:
+            if known is not None and known.process in others:
+                return None
+            return msgspec.structs.replace(known or NOBODY, process=self._process, seen_at_s=self._clock())
+
+        found = self.account(device, claimed)
+        return found is not None and found.process == self._process
 
     def release(self, device: str) -> None:
         """This process counts it no more."""
-        self.left(self._directory.digest(f"{_BY_HTTP}{device}"), None, self._clock())
+        self._directory.release(self._directory.digest(f"{_BY_HTTP}{device}"), process=self._process)
+
+    def account(self, name: str, change: Callable[[Known | None], Known | None]) -> Known | None:
+        """What is known of somebody who comes by HTTP, changed in one go."""
+        return self._directory.settle(self._directory.digest(f"{_BY_HTTP}{name}"), change)
 
     def claim_absent(self, client: bytes, since_s: float) -> bool:
         """Whether nobody has seen a client since then; if so, whoever meets it has to ask this process first."""

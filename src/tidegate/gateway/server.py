@@ -4,10 +4,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import uvicorn
 
 from tidegate.bus.documents import ACCESS, ADVICE, IDENTITY_KEYS, REVOCATIONS, REVOKED, ROUTES, Document
 from tidegate.bus.watching import Watcher
@@ -16,12 +14,12 @@ from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
-from tidegate.gateway.http_connections import GuardedProtocol
+from tidegate.gateway.http_connections import HttpServer
 from tidegate.gateway.identity.judging import Identities
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
-from tidegate.gateway.listening import Bound, bind, http_tls, serve
+from tidegate.gateway.listening import Bound, bind, serve
 from tidegate.gateway.revoked_names import Revoked, RevokedNames
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
@@ -118,10 +116,11 @@ class Gateway:
             client_id=f"/tidegate/{settings.name}/http/{process}",
             timeout_s=settings.http_timeout_s,
             in_flight_max=settings.http_requests_max,
+            sources=self.gate.sources,
             noted=noted,
         )
-        self._app = build_app(self._ingest, self.gate, installation.token)
-        self._https: list[_HttpServer] = []
+        self._app = build_app(self._ingest, self.gate)
+        self._https: list[HttpServer] = []
         self._listeners: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.looking: asyncio.Task[None] | None = None  # without it nothing is right any more
@@ -161,18 +160,7 @@ class Gateway:
         return await serve(bound, self._settings, lambda: DeviceSide(self.gate))
 
     def _serve_http(self, bound: Bound) -> None:
-        config = uvicorn.Config(
-            self._app,
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            http=GuardedProtocol,
-            timeout_graceful_shutdown=1,
-            **http_tls(bound.listener),
-        )
-        self._https.append(_HttpServer(config))
+        self._https.append(HttpServer(self._app, bound, self._settings, self.gate))
         self._tasks.append(asyncio.get_running_loop().create_task(self._https[-1].serve(sockets=[bound.sock])))
 
     async def drain(self, drain_s: float) -> None:
@@ -259,11 +247,3 @@ def routes_of(installation: Installation) -> Routes:
     return Routes(
         brokers=tuple(Broker(name=f"broker-{number}", host=host, port=port) for number, (host, port) in brokers)
     )
-
-
-class _HttpServer(uvicorn.Server):
-    """Signals belong to the process, not to one of its listeners."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

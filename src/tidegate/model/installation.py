@@ -27,7 +27,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     gateway_mqtt: tuple[str, int] | None = None
     gateway_http: tuple[str, int] | None = None
     web: tuple[str, int] | None = None
-    token: str = ""  # what the dashboard, the API and HTTP ingest ask for
+    token: str = ""  # what the dashboard and the API ask for
 
     @property
     def device_addresses(self) -> tuple[tuple[str, int], ...]:

@@ -84,6 +84,10 @@ class TokenBucket:
         self._mine = 0.0
         self._expires_s = 0.0
 
+    @property
+    def rate_per_s(self) -> float:
+        return self._rate_per_s
+
     def take(self, cost: float, now_s: float) -> bool:
         """Take the tokens if they are there and nobody stands in line for them."""
         if self._mine >= cost and now_s < self._expires_s:

@@ -15,7 +15,6 @@ from tidegate.gateway.layers.layer import Peer
 from tidegate.gateway.layers.listener import Listener
 from tidegate.model.errors import UserError
 
-CERT_REQUIRED = ssl.CERT_REQUIRED
 RECORD_BYTES_MAX = 16_384
 # OpenSSL's memory buffers never shrink. What passes through them at a time is what a connection keeps for ever.
 CHUNK_BYTES = 16_384
@@ -107,7 +106,7 @@ def context_of(listener: Listener) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 1
-    context.set_alpn_protocols(["http/1.1" if listener.protocol == "websocket" else "mqtt"])
+    context.set_alpn_protocols(["mqtt" if listener.protocol == "mqtt" else "http/1.1"])
     _load_certificate(context, listener.certificate, listener.key, place)
     if listener.client_ca is not None:
         _must_hold(b"CERTIFICATE-----", listener.client_ca, f"{place}: the client_ca")

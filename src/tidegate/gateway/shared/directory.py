@@ -26,6 +26,7 @@ DIGEST_BYTES = 16
 _FIELDS = struct.Struct("<16sq8sdddd")
 _NEVER_COUNTED = (math.nan, 0.0, 0.0)
 _NO_KEY = bytes(DIGEST_BYTES)
+_BROKER_BYTES = 8
 assert DIGEST_BYTES + _FIELDS.size <= layout.ENTRY_BYTES
 
 
@@ -33,11 +34,15 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a client. ``process`` is 0 while it is nowhere; times are of the monotonic clock."""
 
     process: int
-    broker: bytes  # ``brokers.key_of`` its name; zeros where no broker has accepted it
+    # ``brokers.key_of`` its name; zeros where no broker has accepted it. Who comes by HTTP has a rate in its place.
+    broker: bytes
     credentials: bytes  # a digest
     # Credits, turns and when these were counted, as ``control.limiting.credits`` left them; None: it has never left.
     credits: tuple[float, float, float] | None
     seen_at_s: float
+
+
+NOBODY = Known(process=0, broker=bytes(_BROKER_BYTES), credentials=_NO_KEY, credits=None, seen_at_s=0.0)
 
 
 class Directory:
@@ -98,6 +103,18 @@ class Directory:
             if before.process in (process, 0):
                 changed = {"process": 0, "credits": credits_left, "seen_at_s": now_s}
                 self._write(at, client, msgspec.structs.replace(before, **changed))
+
+    def settle(self, client: bytes, change: Callable[[Known | None], Known | None]) -> Known | None:
+        """Change what is known of a client in one go: ``change`` says what shall be, or None where nothing changes. It
+        waits for nothing and takes no other lock."""
+        entries, lock = self._set_of(client)
+        with lock:
+            at = self._place(entries, client)
+            before = None if at is None else self._read(at)
+            after = change(before)
+            if after is not None:
+                self._write(self._oldest(entries) if at is None else at, client, after)
+            return before if after is None else after
 
     def claim(self, client: bytes, *, process: int, since_s: float) -> bool:
         """Whether nobody has seen the client since then. Whoever meets it from now on has to ask this process first."""

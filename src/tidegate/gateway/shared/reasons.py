@@ -67,7 +67,6 @@ REASONS = (
     "broken by the broker",
     # By HTTP.
     "HTTP 400",
-    "HTTP 401",
     "HTTP 408",
     "HTTP 413",
     "HTTP 503",
