@@ -1,6 +1,7 @@
 """Certificates and tokens of devices, signed by whom gateways trust, or by somebody else."""
 
 import datetime
+import itertools
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cryptography.x509.oid import NameOID
 
 HOUR_S = 3_600.0
 _PEM = serialization.Encoding.PEM
+_NUMBERS = itertools.count()
 
 
 class Authority:
@@ -27,10 +29,10 @@ class Authority:
         self.certificate.write_bytes(signed.public_bytes(_PEM))
 
     def signed(self, device: str, *, has_expired: bool = False) -> Path:
-        """A file with a device's certificate and its key."""
+        """A file of its own with a device's certificate and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         made = _certificate(_subject(device), key.public_key(), self._name, ends_s=-HOUR_S if has_expired else HOUR_S)
-        path = self._directory / f"{device}.pem"
+        path = self._directory / f"{device}-{next(_NUMBERS)}.pem"
         path.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(_PEM) + _written(key))
         return path
 
