@@ -9,10 +9,11 @@ from tidegate.report.checks import Check
 from tidegate_bench.identity.commands import issued
 from tidegate_bench.identity.grounds import Grounds
 from tidegate_bench.rig.connecting import NAME, ConnectTarget, connect_cost_ratio, connect_cost_us, connect_costs
+from tidegate_bench.rig.spreads import SPREAD, spread
 
 DERIVED, PASSED_ON = "derived", "passed on"
 COST = "connect cost"
-CONNECTS, PAIRS = 2_000, 11
+CONNECTS, PAIRS = 2_000, 15
 RATIO, RATIO_MAX = "connect_cost_ratio", 1.15
 # Nothing is decided here: clients come with the user and the password that the broker knows.
 _PASS_ON = {"methods": ["broker"], "broker": {"decides_topics": True}}
@@ -34,13 +35,19 @@ def cost_rows(grounds: Grounds, tell: Callable[[str], None]) -> list[Row]:
             for name, one, path in ((DERIVED, judging, own), (PASSED_ON, passing, passed_on))
         ]
         rows = list(connect_costs(*targets, connects=CONNECTS, pairs=PAIRS, tell=tell))
-    return [*rows, cost_row(rows)]
+    return [*rows, cost_row(rows), {"part": SPREAD, **spread(RATIO, _ratios(rows))}]
 
 
 def cost_row(rows: list[Row]) -> Row:
     """Both medians, and the ratio with its ends."""
     costs = {f"{name.replace(' ', '_')}_us": connect_cost_us(rows, name) for name in (DERIVED, PASSED_ON)}
     return {"part": COST, **costs, **connect_cost_ratio(rows, DERIVED, PASSED_ON, RATIO)}
+
+
+def _ratios(rows: list[Row]) -> list[float]:
+    """Of the pairs."""
+    costs = {(row["through"], row["pair"]): row["cpu_s_per_connect"] for row in rows}
+    return [costs[DERIVED, pair] / costs[PASSED_ON, pair] for pair in sorted({pair for _, pair in costs})]
 
 
 def cost_checks(rows: list[Row]) -> list[Check]:
