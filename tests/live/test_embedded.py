@@ -216,14 +216,16 @@ def test_a_full_store_withholds_acks_keeps_what_it_has_and_recovers(running: Run
         closed = tight.check()
         assert not closed.is_open
         assert "not acknowledged" in (closed.alarm or "")
-        late = [publish(device, "telemetry/gate", f"late{number}") for number in range(5)]
+        # Paho calls a publish failed that it makes while it is not connected, and sends it later all the same.
+        acknowledged: set[int] = set()
+        device.on_publish = lambda _c, _u, mid, _r, _p: acknowledged.add(mid)
+        late = {publish(device, "telemetry/gate", f"late{number}").mid for number in range(5)}
         time.sleep(1.5)
-        assert not any(info.is_published() for info in late)
+        assert not late & acknowledged
         # What an absent subscriber is owed is not truncated by the gate.
         assert ask(running.wire, "STREAM.INFO.$MQTT_msgs")["state"]["messages"] >= 50
         assert roomy.check().is_open
-        for info in late:
-            info.wait_for_publish(10)
+        until(lambda: late <= acknowledged)
     running.settled(sum(before.values()) + 55)
     with connected(running.here, "absent", clean=False) as absent:
         until(lambda: len(set(absent.heard)) == 55)

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import time
+from pathlib import Path
 
 import pytest
 from support import bus
 from support.clients import CONNACK, is_closed, received
-from support.gateways import Running
-from support.readings import READING, connect_with_will, post
+from support.credentials import settled
+from support.gateways import DERIVED_TOO, Running
+from support.readings import READING, connect_with_will, own, post
 from support.waiting import until
 
 from tidegate.bus.documents import ADVICE
@@ -49,7 +51,9 @@ def test_advice_comes_behind_an_acknowledgement_to_those_who_asked(running: Runn
         assert ADVICE_TOPIC not in {topic for topic, _ in other.heard}
 
 
-def test_classes_are_counted_and_each_device_hears_what_its_class_is_advised(installation: Installation) -> None:
+def test_classes_are_counted_and_each_device_hears_what_its_class_is_advised(
+    installation: Installation, tmp_path: Path
+) -> None:
     advice = Advice(
         interval_s=5,
         lifetime_s=60,
@@ -92,14 +96,18 @@ def test_classes_are_counted_and_each_device_hears_what_its_class_is_advised(ins
             assert found["command"].publishes == valve.counters.sent
             assert found["telemetry"].publishes == pump.counters.sent + plain.counters.sent
 
-    with Running(installation, GatewaySettings(name="counting")) as counting:
+    settled(installation, tmp_path)
+    with Running(installation, GatewaySettings(name="counting"), identity=DERIVED_TOO) as counting:
+        counting.wait_for_keys()
         counting.put(ADVICE, advice)
         until(lambda: (now := counting.gateway.gate.advice.current()) is not None and now.classes == advice.classes)
         asyncio.run(use(counting))
         until(lambda: not any(one.devices for one in counting.state.classes.values()))
         before = counting.state.classes["telemetry"].publishes
-        status, _, headers = post(counting, "web-1", READING)
-        assert (status, headers["tidegate-interval-s"]) == (204, "30"), "who comes by HTTP hears its topic's class"
+        answer = post(counting.http, "web-1", own(installation, "web-1"))
+        assert (answer.status, answer.headers["tidegate-interval-s"]) == (204, "30"), (
+            "who comes by HTTP hears its topic's class"
+        )
         after = counting.state.classes["telemetry"]
         assert (after.devices, after.publishes) == (1, before + 1)
 

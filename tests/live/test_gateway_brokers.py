@@ -119,7 +119,7 @@ def test_without_a_broker_http_answers_503_and_the_last_routes_stay_without_a_bu
     )
     with Running(nowhere, GatewaySettings(http_timeout_s=0.3, admission_s_max=0.5)) as alone:
         assert alone.said == [
-            "The control bus does not answer: clients go to the installation's brokers until it does."
+            "The control bus does not answer: until it does, clients go to the installation's brokers."
         ]
         assert post(alone, "web-1", READING)[:2] == (503, "No broker acknowledged the reading within 0.3 s.\n")
         with alone.raw(alone.connect_packet("lonely")) as lonely:

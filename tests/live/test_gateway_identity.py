@@ -1,6 +1,7 @@
 """Who is let in by a gateway as it is by default, on real brokers: by which password, for how long, and who never."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def test_a_device_that_says_no_user_name_is_called_by_its_client_id(gateway: Sta
 
 def _old(gateway: Started) -> tuple[str, str]:
     command(gateway, "device", "rotate", "rotated", "--grace", "0")
+    time.sleep(0.5)  # until every process has heard of it
     return "rotated", password(gateway.here, "rotated", 1)
 
 

@@ -1,7 +1,6 @@
 """Listeners with TLS, WebSocket and PROXY headers: a real broker, and clients and a load balancer that are not ours."""
 
 import contextlib
-import http.client
 import shutil
 import socket
 import ssl
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.clients import CONNACK, Client
 from support.gateways import Running
-from support.readings import READING, TOKEN
+from support.readings import post
 from support.waiting import until
 
 from certificates import Authority
@@ -138,12 +137,8 @@ def test_a_proxy_header_goes_before_tls(listening: Listening) -> None:
 
 
 def test_http_speaks_tls_as_well(listening: Listening) -> None:
-    connection = http.client.HTTPSConnection(
-        "localhost", listening.gateway.ports["https"], context=listening.trust(), timeout=15
-    )
-    with contextlib.closing(connection):
-        connection.request("POST", "/v1/telemetry/pump-7", READING, {"Authorization": f"Bearer {TOKEN}"})
-        assert connection.getresponse().status == 204
+    address = listening.gateway.address_of("https")
+    assert post(address, "pump-7", None, tls=listening.trust()).status == 401, "whom nobody knows is answered"
 
 
 BALANCER = """

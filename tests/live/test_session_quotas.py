@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.bus import ControlBus
 from support.clients import Client, connected
 from support.log import Log
 from support.waiting import until
@@ -13,17 +14,23 @@ from support.waiting import until
 from tidegate.brokers.nats import session_quotas
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.nats.session_quotas import NatsSessionQuotas, is_connected
-from tidegate.brokers.nats.session_records import delete_session, read_record, session_of
+from tidegate.brokers.nats.session_records import delete_record, read_record, session_of
 from tidegate.brokers.sessions import SessionBounds
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.documents import UP_ALARMS
 from tidegate.bus.jetstream import ask
 from tidegate.bus.wire import Wire
+from tidegate.local.chain import Chain
 from tidegate.model.installation import Installation
+from tidegate.settings.tree import Settings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 MESSAGES_MAX = 200
-LOOSE = SessionBounds(messages_max=1 << 40, bytes_max=1 << 40, bytes_in_all_max=1 << 40, age_s_max=1e9)
-STRICT = SessionBounds(messages_max=1, bytes_max=1, bytes_in_all_max=1, age_s_max=0.001)
+MANY = 1 << 40
+LOOSE = SessionBounds(
+    messages_max=MANY, bytes_max=MANY, bytes_in_all_max=MANY, subscriptions_in_all_max=MANY, age_s_max=1e9
+)
+STRICT = SessionBounds(messages_max=1, bytes_max=1, bytes_in_all_max=1, subscriptions_in_all_max=1, age_s_max=0.001)
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one broker", "three brokers"])
@@ -140,16 +147,22 @@ def test_where_a_broker_does_not_answer_nobody_is_taken_for_absent(here: Install
     assert is_connected((*here.monitor_urls, "http://127.0.0.1:1"), "anybody") is None
 
 
-def test_up_looks_after_sessions(tmp_path: Path) -> None:
-    settings = BrokerSettings(slices=1, session_messages_max=10)
-    with EmbeddedBrokers(tmp_path, settings) as running:
-        assert running.installation is not None
-        watched = running.session_quotas()
-        leave(running.installation, "away", ("a/#", 1))
-        with connected(running.installation, "source") as source:
+def test_up_looks_after_sessions_and_says_which_it_ended(tmp_path: Path) -> None:
+    said: list[str] = []
+    settings = Settings(broker=BrokerSettings(slices=1, session_messages_max=10))
+    with Chain(tmp_path, settings, said.append, nodes=0) as chain:
+        here = chain.start_brokers()
+        leave(here, "away", ("a/#", 1))
+        with connected(here, "source") as source:
             send(source, "a", 11)
-        until(lambda: "client 'away'" in (watched.check() or ""))
-        watched.close()
+
+        def alarms() -> list[str]:
+            chain.watch()
+            with ControlBus(here) as bus:
+                return bus.get(UP_ALARMS) or []
+
+        until(lambda: any("client 'away'" in alarm for alarm in alarms()))
+        assert [line for line in said if line.startswith("ALARM: 1 absent MQTT session was ended")] != []
 
 
 def test_a_client_that_comes_back_meanwhile_keeps_everything(here: Installation, log: Log) -> None:
@@ -164,7 +177,7 @@ def test_a_client_that_comes_back_meanwhile_keeps_everything(here: Installation,
     assert (record.client, len(record.consumers)) == ("returning", 2)
     with connected(here, "returning", clean=False) as back:
         until(lambda: len(back.heard) == 10)
-        assert not delete_session(log.wire, record, record.consumers)
+        assert not delete_record(log.wire, record)
         with connected(here, "source") as source:
             send(source, "returning", 10)
         until(lambda: len(back.heard) == 20)
@@ -192,3 +205,35 @@ def test_consumers_that_are_no_session_are_never_touched(here: Installation, log
     assert sorted(ask(log.wire, "CONSUMER.NAMES.$MQTT_msgs")["consumers"]) == before
     assert any("JS_SRC" in name for name in before)
     ask(log.wire, "CONSUMER.DELETE.$MQTT_msgs.mine_own")
+
+
+def test_a_session_without_messages_or_subscriptions_expires_too(here: Installation, log: Log) -> None:
+    """One that is connected for as long does not, and one that has just come back neither."""
+    watched = quotas(here, replace(LOOSE, age_s_max=1.0))
+    with connected(here, "publishes-only", clean=False), connected(here, "stays", clean=False):
+        until_s = time.monotonic() + 2.5
+        until(lambda: watched.check() is not None or time.monotonic() > until_s)
+        assert watched.ended == 0, "both are connected"
+    with connected(here, "stays", clean=False):
+        until(lambda: "client 'publishes-only', which kept its place for" in (watched.check() or ""))
+        assert watched.ended == 1
+    for name, is_there in (("publishes-only", False), ("stays", True)):
+        with connected(here, name, clean=False) as client:
+            assert client.presents == [is_there]
+        with connected(here, name):
+            pass
+    until(lambda: stored(log, "$MQTT_sess") == 0)
+    watched.close()
+
+
+def test_subscriptions_of_absent_sessions_leave_room_for_others(here: Installation) -> None:
+    leave(here, "collector", *((f"c/{number}", 1) for number in range(20)))
+    leave(here, "other", ("c/1", 1))
+    watched = quotas(here, replace(LOOSE, subscriptions_in_all_max=10))
+    until(lambda: "client 'collector'" in (watched.check() or ""))
+    assert "kept 20 of the 21 subscriptions that absent sessions have together" in (watched.check() or "")
+    with connected(here, "other", clean=False) as other:
+        assert other.presents == [True]
+    with connected(here, "other"):
+        pass
+    watched.close()

@@ -3,10 +3,10 @@
 import traceback
 
 import pytest
-from connecting import terms
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connecting import terms
 from tidegate.gateway.connection.introducing import Introduction, introduce
 from tidegate.gateway.connection.opening import Opened, Opening, Refusal, connack_refusing
 from tidegate.gateway.connection.summary import ConnectSummary

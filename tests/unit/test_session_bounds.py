@@ -8,11 +8,17 @@ from tidegate.brokers.sessions import AbsentSession, SessionBounds, bounds_of, t
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.model.errors import UserError
 
-BOUNDS = SessionBounds(messages_max=100, bytes_max=1_000, bytes_in_all_max=1_500, age_s_max=60.0)
+BOUNDS = SessionBounds(
+    messages_max=100, bytes_max=1_000, bytes_in_all_max=1_500, subscriptions_in_all_max=10, age_s_max=60.0
+)
 
 
 def one(name: str, messages: int = 0, size: int = 0, oldest_s: float = 0.0, absent_s: float = 0.0) -> AbsentSession:
     return AbsentSession(name=name, messages=messages, bytes=size, oldest_s=oldest_s, absent_s=absent_s)
+
+
+def with_filters(name: str, subscriptions: int) -> AbsentSession:
+    return AbsentSession(name=name, subscriptions=subscriptions)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,13 @@ def one(name: str, messages: int = 0, size: int = 0, oldest_s: float = 0.0, abse
             id="of two that keep as much the one whose messages are older goes",
         ),
         pytest.param([one("a", 3, 900), one("b", 3, 900)], 900, [], id="the same messages count once"),
+        pytest.param([with_filters("a", 4), with_filters("b", 6)], 0, [], id="as many subscriptions as may be"),
+        pytest.param(
+            [with_filters("few", 2), with_filters("many", 9), with_filters("more", 11), with_filters("one", 1)],
+            0,
+            [("more", "sessions_subscriptions_max"), ("many", "sessions_subscriptions_max")],
+            id="too many subscriptions: those that have most go, until the rest may stay",
+        ),
         pytest.param(
             [one("a", 3, 900), one("b", 3, 900), one("c", 101, 50)],
             1_850,
@@ -73,9 +86,16 @@ def test_absent_sessions_never_get_more_than_their_share_of_a_small_disk() -> No
     assert bounds_of(BrokerSettings(disk_bytes_max=256 * 1024**2)).bytes_in_all_max == 32 * 1024**2
 
 
-@pytest.mark.parametrize(
-    "name", ["session_messages_max", "session_bytes_max", "session_age_s_max", "sessions_bytes_max"]
+SETTINGS = (
+    "session_messages_max",
+    "session_bytes_max",
+    "session_age_s_max",
+    "sessions_bytes_max",
+    "sessions_subscriptions_max",
 )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_bound_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"setting {name} is 0"):
         BrokerSettings(**{name: 0})

@@ -121,7 +121,23 @@ def seeds() -> list[bytes]:
             found.append(bytes((2, number, 0, 0, first)) + packet[body:])
         for target in (3, 4):
             found += [bytes((target, number, 0, 0)) + piece for piece in (*talk, b"".join(talk))]
+        found += _connections(number, version, opened[0], talk)
     return found
+
+
+def _connections(number: int, version: int, opened: bytes, talk: list[bytes]) -> list[bytes]:
+    """Whole connections: accepted in the device's own version, or by a broker of 3.1.1; then all the rest."""
+    begins = {
+        flaws: _piece(opened, 0) + _piece(encode(packets.Connack(session_present=False, code=0), accepted), FROM_BROKER)
+        for flaws, accepted in ((1, version), (0, 4))
+    }
+    aside = bytes((0,))  # nothing said by the device: something happens beside the bytes
+    return [
+        bytes((5, number, 0, 0, flaws | flaw)) + begin + rest
+        for flaws, begin in begins.items()
+        for flaw in (0, 4, 8, 16)
+        for rest in (b"", b"".join(talk[:6]) + aside, b"".join(talk))
+    ]
 
 
 def _piece(packet: bytes, side: int) -> bytes:

@@ -25,8 +25,9 @@ from tidegate.gateway.shared.counting import Counters
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.mqtt import frames
-from tidegate.mqtt.packets import CONNACK, DISCONNECT, PUBLISH, Connack, Connect, encode, parse
+from tidegate.mqtt.packets import CONNACK, DISCONNECT, PUBLISH, Connack, Connect, encode, parse, text_at
 from tidegate.mqtt.violations import Violation
+from tidegate_bench.fuzz.connections import RIGHTS, FuzzedConnection
 
 HEADER_BYTES = 4
 VERSIONS = (3, 4, 5)
@@ -193,6 +194,20 @@ def _session(version: int) -> Session:
     )
 
 
+def connection(case: Case) -> None:
+    """Whatever is said on either side of a whole connection, and whatever goes wrong beside it."""
+    flaws, conversation = (case.data[0], case.data[1:]) if case.data else (0, b"")
+    whole = FuzzedConnection(case.version, flaws)
+    for by_broker, said in Case(case.version, case.from_device, case.cut, conversation).pieces():
+        whole.piece(by_broker, said)
+    _whole(whole.said)
+    for first, body in _whole(whole.passed):
+        if first & 0xF0 == PUBLISH:
+            topic = text_at(body, 0) or b""
+            assert not topic or RIGHTS.may_publish(topic), "another's topic"
+    whole.end()
+
+
 def targets(*scanners: ModuleType) -> dict[str, Callable[[Case], None]]:
     """By their names, in the order that the first byte of a case counts them. ``scanners`` have to agree."""
     return {
@@ -201,6 +216,7 @@ def targets(*scanners: ModuleType) -> dict[str, Callable[[Case], None]]:
         "packets": packet,
         "translation": translation,
         "session": session,
+        "connection": connection,
     }
 
 

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.installation import save_installation
@@ -19,6 +21,7 @@ listener {port} {host}
 allow_anonymous false
 password_file {passwords}
 persistence false
+user {user}
 """
 
 
@@ -40,10 +43,10 @@ def mosquitto(state: Path, servers: Starter) -> Iterator[Installation]:
         check=True,
         capture_output=True,
     )
-    passwords.chmod(0o644)  # started by root, mosquitto gives its rights up before it reads
-    state.chmod(0o711)
     config = state / "mosquitto.conf"
-    config.write_text(_MOSQUITTO.format(port=port, host=HOST, passwords=passwords))
+    # Started by root, it would give its rights up before it reads.
+    user = psutil.Process().username()
+    config.write_text(_MOSQUITTO.format(port=port, host=HOST, passwords=passwords, user=user))
     with servers.started("mosquitto", [installed("mosquitto"), "-c", str(config)], port):
         installation = Installation(
             control_urls=(f"nats://{HOST}:{free_port({port})}",),

@@ -20,6 +20,7 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
     messages_max: int
     bytes_max: int
     bytes_in_all_max: int
+    subscriptions_in_all_max: int
     age_s_max: float
 
 
@@ -27,6 +28,7 @@ class AbsentSession(msgspec.Struct, frozen=True, kw_only=True):
     """What one keeps, by the name that its broker has for it. ``bytes`` is an estimate."""
 
     name: str
+    subscriptions: int = 0  # at QoS 1 or 2, as its broker counts them
     messages: int = 0
     bytes: int = 0
     oldest_s: float = 0.0  # the age of the oldest message that it keeps
@@ -46,6 +48,7 @@ def bounds_of(settings: BrokerSettings) -> SessionBounds:
         messages_max=settings.session_messages_max,
         bytes_max=settings.session_bytes_max,
         bytes_in_all_max=min(settings.sessions_bytes_max, settings.disk_bytes_max // DISK_SHARE),
+        subscriptions_in_all_max=settings.sessions_subscriptions_max,
         age_s_max=settings.session_age_s_max,
     )
 
@@ -58,11 +61,26 @@ def to_end(sessions: Sequence[AbsentSession], bytes_in_all: int, bounds: Session
     """
     largest_first = sorted(sessions, key=lambda one: (one.bytes, one.messages, one.oldest_s), reverse=True)
     alone = [ending for one in largest_first if (ending := _beyond_its_own(one, bounds)) is not None]
-    if alone or not largest_first or bytes_in_all <= bounds.bytes_in_all_max:
+    if alone or not largest_first:
         return alone
-    largest = largest_first[0]
-    kept = f"{_megabytes(largest.bytes)} of the {_megabytes(bytes_in_all)} that absent sessions keep together"
-    return [Ending(session=largest, kept=kept, setting="sessions_bytes_max")]
+    if bytes_in_all > bounds.bytes_in_all_max:
+        largest = largest_first[0]
+        kept = f"{_megabytes(largest.bytes)} of the {_megabytes(bytes_in_all)} that absent sessions keep together"
+        return [Ending(session=largest, kept=kept, setting="sessions_bytes_max")]
+    return _too_many_subscriptions(sessions, bounds.subscriptions_in_all_max)
+
+
+def _too_many_subscriptions(sessions: Sequence[AbsentSession], most: int) -> list[Ending]:
+    """A broker has room for so many: the sessions that have most give way until others can subscribe."""
+    in_all = left = sum(one.subscriptions for one in sessions)
+    endings = []
+    for one in sorted(sessions, key=lambda one: (one.subscriptions, one.absent_s), reverse=True):
+        if left <= most:
+            break
+        left -= one.subscriptions
+        kept = f"{one.subscriptions:,} of the {in_all:,} subscriptions that absent sessions have together"
+        endings.append(Ending(session=one, kept=kept, setting="sessions_subscriptions_max"))
+    return endings
 
 
 def _beyond_its_own(one: AbsentSession, bounds: SessionBounds) -> Ending | None:
@@ -75,7 +93,7 @@ def _beyond_its_own(one: AbsentSession, bounds: SessionBounds) -> Ending | None:
         kept = f"messages of the last {_days(one.oldest_s)}"
         return Ending(session=one, kept=kept, setting="session_age_s_max")
     if one.absent_s > bounds.age_s_max:
-        kept = f"its subscriptions, absent for {_days(one.absent_s)},"
+        kept = f"its place for {_days(one.absent_s)}"
         return Ending(session=one, kept=kept, setting="session_age_s_max")
     return None
 

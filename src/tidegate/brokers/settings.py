@@ -36,6 +36,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     session_age_s_max: Annotated[float, msgspec.Meta(ge=0.001, le=1e9)] = 7 * 86_400.0
     # What all absent ones may keep together: never more than an eighth of ``disk_bytes_max``.
     sessions_bytes_max: Positive = 1024**3
+    # Subscriptions above QoS 0 of all absent ones; one that ends in # counts twice. The brokers have room for 20,000.
+    sessions_subscriptions_max: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 10_000
 
     def __post_init__(self) -> None:
         """Ranges again, because a value built in code passes no decoder."""
@@ -47,6 +49,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             ("session_bytes_max", self.session_bytes_max, 1, 1 << 62),
             ("session_age_s_max", self.session_age_s_max, 0.001, 1e9),
             ("sessions_bytes_max", self.sessions_bytes_max, 1, 1 << 62),
+            ("sessions_subscriptions_max", self.sessions_subscriptions_max, 1, 20_000),
         ):
             if not low <= value <= high:
                 raise UserError(f"The brokers' setting {name} is {value}: choose {low} to {high}.")

@@ -1,5 +1,7 @@
 """The control bus for a blocking program: documents of the catalogue, with compare-and-set and leases."""
 
+import contextlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -82,6 +84,17 @@ class Bus:
                 return before
             if self.put(document, after, name, revision=stored.revision if stored else 0) is not None:
                 return after
+
+    def answers(self, subject: str, question: bytes, within_s: float) -> list[bytes]:
+        """What everybody says who answers such questions, within a time."""
+        inbox = self.wire.inbox()
+        self.wire.publish(subject, question, reply=inbox)
+        found: list[bytes] = []
+        with contextlib.suppress(TimeoutError):
+            for frame in self.wire.frames(time.monotonic() + within_s):
+                if frame.subject == inbox.encode() and "Status" not in frame.fields():
+                    found.append(frame.payload)
+        return found
 
     # -- several
 

@@ -7,7 +7,7 @@ last known values stay, and the connection is tried for ever.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from nats.aio.client import Client
@@ -61,6 +61,7 @@ class Watcher:
         self._reread_s = reread_s
         self._client = Client()
         self._revisions: dict[str, int] = {}
+        self._answers: dict[str, Callable[[bytes], bytes | None]] = {}
         self._nudged = asyncio.Event()
         self._known = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -88,6 +89,10 @@ class Watcher:
         except TimeoutError:
             return False
         return True
+
+    def answer(self, subject: str, answer: Callable[[bytes], bytes | None]) -> None:
+        """Answer questions that somebody asks everybody on the bus; None is silence. Before ``start``."""
+        self._answers[subject] = answer
 
     async def get(self, document: Document[T], name: str = "") -> T | None:
         """One that is not watched."""
@@ -134,6 +139,8 @@ class Watcher:
         await self._connect()
         for document in self._documents:
             await self._client.subscribe(key_value.subject_of(document.key_of()), cb=self._nudge)
+        for subject, answer in self._answers.items():
+            await self._client.subscribe(subject, cb=_answering(answer))
         while True:
             self._nudged.clear()
             with contextlib.suppress(BrokerUnavailableError):
@@ -174,6 +181,15 @@ class Watcher:
             self._damaged(error)
         else:
             self._changed(document, value, revision, 0.0 if entry is None else entry.written_s)
+
+
+def _answering(answer: Callable[[bytes], bytes | None]) -> Callable[[Msg], Awaitable[None]]:
+    async def answered(asked: Msg) -> None:
+        said = answer(asked.data)
+        if said is not None and asked.reply:
+            await asked.respond(said)
+
+    return answered
 
 
 async def _ignore_error(_: Exception) -> None:

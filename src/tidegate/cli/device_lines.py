@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from tidegate.model.clients import ClientAnswer, ClientState
 from tidegate.model.registration import Entry
 
 
@@ -44,6 +45,27 @@ def about(name: str, entry: Entry, now_s: float) -> list[str]:
         known = f"registered since {_when(registered.added_s)}, generation {registered.generation}"
     note = [] if registered is None or registered.note is None else [f"note: {registered.note}"]
     return [f"{name}: {known}.", *note, f"Now: {state_of(entry, now_s)}."]
+
+
+def connected(answers: Sequence[ClientAnswer], now_s: float) -> list[str]:
+    """What gateways say of it."""
+    lines = [_connection(one, now_s) for answer in answers for one in answer.connections]
+    ended = max((one.ended for one in answers if one.ended is not None), key=lambda one: one.at_s, default=None)
+    if ended is not None:
+        lines.append(f"Last refused or ended {_when(ended.at_s)}, from {ended.address}: {ended.reason}.")
+    return lines or ["No gateway has seen it lately."]
+
+
+def _connection(one: ClientState, now_s: float) -> str:
+    held = f" {one.held:,} publishes wait, for {one.held_s:.3g} s." if one.held else ""
+    limit = f" {one.limit.sentence()}" if one.limit is not None else ""
+    rate = f" It may send {one.rate_per_s:.3g} a second." if one.rate_per_s is not None else ""
+    expires = f" Its proof ends in {one.expires_s - now_s:,.0f} s." if one.expires_s is not None else ""
+    return (
+        f"Connected to {one.gateway} from {one.address} as {one.client_id or 'a client without a name'} "
+        f"(MQTT {one.version}, {one.method}, {one.broker}): {one.credits_left:,.0f} credits left, "
+        f"{one.subscriptions} subscriptions.{rate}{held}{limit}{expires}"
+    )
 
 
 def counted(names: Sequence[str]) -> str:

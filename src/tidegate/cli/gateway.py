@@ -13,6 +13,7 @@ import typer
 from tidegate.bus.installation import load_installation
 from tidegate.cli.options import STATE, Config, State
 from tidegate.cli.parent import stop_with_parent
+from tidegate.gateway.dialling_from import check_sources, ephemeral_ports, ports_sentence
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.model.installation import Installation
 from tidegate.settings.tree import Settings, load, with_options
@@ -43,6 +44,13 @@ def run(
     options = {"name": name, "port": port, "http_port": http_port, "processes": processes}
     chosen = with_options(settings.gateway, options)
     installation = load_installation(state)
+    check_sources(chosen.source_addresses)
+    brokers, sources = len(installation.mqtt_addresses), len(chosen.source_addresses)
+    short = ports_sentence(
+        chosen.connections_max, chosen.processes, brokers=brokers, sources=sources, ports=ephemeral_ports()
+    )
+    if short is not None:
+        _say(short)
     asyncio.run(_serve(installation, _within_open_files(chosen), settings, ends_with_parent))
 
 

@@ -33,7 +33,7 @@ from tidegate.gateway.dialling_from import connect
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.identity.verdicts import Accepted, Presented, Refused
 from tidegate.gateway.layers import sockets
-from tidegate.gateway.layers.layer import peer_of
+from tidegate.gateway.layers.layer import peer_of, peer_of_socket
 from tidegate.gateway.layers.proxy import encode_header
 from tidegate.gateway.shared.directory import Known
 from tidegate.model.routes import Broker
@@ -47,12 +47,13 @@ class DeviceSide(asyncio.Protocol):
     """The connection of one device, from its first byte on."""
 
     __slots__ = (
-        "_counted", "_flow", "_gate", "_is_performing", "_known", "_task", "_timer", "_todo", "machine", "side",
-        "transport",
+        "_counted", "_flow", "_gate", "_is_performing", "_known", "_task", "_timer", "_todo", "address", "machine",
+        "side", "transport",
     )  # fmt: skip
 
     def __init__(self, gate: Gate) -> None:
         self.transport: asyncio.Transport | None = None
+        self.address = ""
         self.machine = Connection(gate.terms, time.monotonic())
         self._gate = gate
         self.side: BrokerSide | None = None
@@ -68,6 +69,7 @@ class DeviceSide(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.address = peer_of_socket(transport).address[0]
         if not self._gate.admit(self):
             self.transport.abort()
             return
@@ -252,15 +254,15 @@ class DeviceSide(asyncio.Protocol):
         if found is None:
             self._await(self._judge_slowly(presented))
         else:
-            self._judged(found)
+            self._judged(presented, found)
 
     async def _judge_slowly(self, presented: Presented) -> None:
         found = await self._gate.judge_slowly(presented)
         self._task = None
-        self._judged(found)
+        self._judged(presented, found)
 
-    def _judged(self, found: Accepted | Refused) -> None:
-        self._gate.judged(self, found)
+    def _judged(self, presented: Presented, found: Accepted | Refused) -> None:
+        self._gate.judged(self, presented, found)
         self.perform(self.machine.judged(found))
 
     def _await_turn(self) -> None:
@@ -336,7 +338,6 @@ class DeviceSide(asyncio.Protocol):
 
 
 _DOING: dict[Do, Callable[[DeviceSide], None]] = {
-    Do.KNOW: lambda side: side._gate.opened(side),
     Do.PAUSE_DEVICE: lambda side: sockets.pause(side.transport),
     Do.RESUME_DEVICE: lambda side: sockets.resume(side.transport),
     Do.PAUSE_BROKER: DeviceSide._pause_broker,

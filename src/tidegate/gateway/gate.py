@@ -38,26 +38,30 @@ from tidegate.gateway.shared.directory import Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.summing import state_of
+from tidegate.gateway.unknown import Unknown
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
+from tidegate.model.clients import ClientAnswer, Ended
 from tidegate.model.observations import GatewayState, HeldClient
 from tidegate.model.routes import Broker
 from tidegate.mqtt.connect import Connect
 
 # How late the event loop is for one more level of overload.
 LATE_US_PER_LEVEL = 20_000
-# Of all connections so many may be silent: a client says CONNECT at once, so the oldest silent one is none.
+# Of all connections so many may be of clients that nobody knows yet.
 UNKNOWN_SHARE = 4
 # A broker that did not know MQTT 5 is tried again after this time: it may have been replaced.
 UNKNOWN_5_S = 600.0
+# Names whose last end is remembered, and how much of a name that nobody has proven.
+ENDS_REMEMBERED, NAME_BYTES_MAX = 1_024, 256
 # How long a broker may take to let go of a client that connects anew.
 GIVE_WAY_S = 1.0
-_VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
 
 
 class Member(Protocol):
     """One connection, as the gate needs it: its machine, and somebody to do what that wants."""
 
     machine: Connection
+    address: str  # the host that it comes from
 
     def perform(self, todo: list[Instruction]) -> None: ...
     def close(self) -> None: ...
@@ -123,34 +127,36 @@ class Gate:
         self._peers = peers
         self._devices: set[Member] = set()
         self._leaving: set[Member] = set()  # who has gone, and has publishes that still wait
-        self._unknown: dict[Member, None] = {}  # who has not said CONNECT yet, the oldest first
+        self._unknown: Unknown[Member] = Unknown(max(1, settings.connections_max // UNKNOWN_SHARE))
+        self._addresses: Counter[str] = Counter()
         self._by_client: dict[bytes, Member] = {}
         self._by_name: dict[str, set[Member]] = {}  # who is judged, and not gone
+        self._ended: dict[str, Ended] = {}  # by name, the oldest first
         self._expiring: list[tuple[float, int, Member]] = []  # whose proof ends some time (Unix time), a heap
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
 
     def admit(self, device: Member) -> bool:
+        address, most = device.address, self.settings.address_connections_max
         if self.is_full:
             self.counters.refuse("too many connections")
             return False
+        if most and self._addresses[address] >= most:
+            self.counters.refuse("too many of one address")
+            return False
         self._devices.add(device)
+        self._addresses[address] += 1
         self.counters.connections += 1
-        self._unknown[device] = None
-        if len(self._unknown) > max(1, self.settings.connections_max // UNKNOWN_SHARE):
-            oldest = next(iter(self._unknown))
-            oldest.perform(oldest.machine.end(NO_CONNECT))
+        displaced = self._unknown.add(device, address)
+        if displaced is not None:
+            displaced.perform(displaced.machine.end(NO_CONNECT))
         return True
 
     @property
     def is_full(self) -> bool:
         """Whether there are as many connections as may be, those by HTTP among them."""
         return len(self._devices) + len(self._leaving) + self.http_connections >= self.settings.connections_max
-
-    def opened(self, device: Member) -> None:
-        """It has said who it is."""
-        self._unknown.pop(device, None)
 
     # -- who they are
 
@@ -174,8 +180,11 @@ class Gate:
             return TOO_MANY
         return found
 
-    def judged(self, device: Member, found: Accepted | Refused) -> None:
-        """It is known who a connection belongs to."""
+    def judged(self, device: Member, presented: Presented, found: Accepted | Refused) -> None:
+        """It is known who a connection belongs to, or that it is nobody's."""
+        self._unknown.discard(device)
+        if isinstance(found, Refused) and presented.name:
+            self._remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
         if isinstance(found, Accepted):
             self._by_name.setdefault(found.name, set()).add(device)
             if found.expires_s is not None:
@@ -209,6 +218,23 @@ class Gate:
             if not here:
                 del self._by_name[client.name]
 
+    def answer_about(self, name: str) -> ClientAnswer | None:
+        """What can be said of one client; None where nothing can."""
+        now_s, ended = time.monotonic(), self._ended.get(name)
+        here = self._by_name.get(name, ())
+        found = (device.machine.state(self.settings.name, device.address, now_s) for device in here)
+        connections = tuple(one for one in found if one is not None)
+        if not connections and ended is None:
+            return None
+        return ClientAnswer(gateway=self.settings.name, connections=connections, ended=ended)
+
+    def _remember_end(self, name: str, reason: str, address: str) -> None:
+        """Names that somebody only says are among them: so it is a short memory."""
+        self._ended.pop(name, None)
+        self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
+        if len(self._ended) > ENDS_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+
     # -- their turn
 
     def await_turn(self, device: Member, turned: Callable[[bool], None]) -> None:
@@ -230,7 +256,7 @@ class Gate:
         connect, broker = machine.connect, machine.broker
         assert connect is not None
         assert broker is not None
-        self.counters.version(_version_name(machine), 1)
+        self.counters.version(machine.version_name, 1)
         if connect.version == 5:
             self.learn_5(broker, speaks=machine.translation is None)
         if connect.client_id:
@@ -242,9 +268,14 @@ class Gate:
     def leave(self, device: Member) -> None:
         """The device's own connection has ended. What it left behind may still wait here."""
         self._admitting.left(device)
-        self._unknown.pop(device, None)
+        self._unknown.discard(device)
         if device in self._devices:
             self._devices.discard(device)
+            if device.machine.client is not None and device.machine.ended_for:
+                self._remember_end(device.machine.client.name, device.machine.ended_for, device.address)
+            self._addresses[device.address] -= 1
+            if not self._addresses[device.address]:
+                del self._addresses[device.address]
             self.counters.connections -= 1
             if device.machine.is_leaving:
                 self._leaving.add(device)
@@ -260,7 +291,7 @@ class Gate:
         connect, session, broker = machine.connect, machine.session, machine.broker
         if not machine.is_accepted or connect is None or session is None or broker is None:
             return  # no broker took it on
-        self.counters.version(_version_name(machine), -1)
+        self.counters.version(machine.version_name, -1)
         digest = self.digest_of(connect)
         if self._by_client.get(digest) is device:
             del self._by_client[digest]
@@ -421,11 +452,6 @@ class Gate:
             measured_at_s=time.time(),
             class_names=self._class_names,
         )
-
-
-def _version_name(machine: Connection) -> str:
-    assert machine.connect is not None
-    return _VERSION_NAMES[machine.connect.version] if machine.translation is None else "5 on 3.1.1"
 
 
 def _limits(settings: GatewaySettings) -> Limits:

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import msgspec
@@ -35,11 +35,14 @@ def bind(settings: GatewaySettings, *, reuse_port: bool = False) -> list[Bound]:
 
     Certificates are read here as well, so that a wrong one is said before the first process starts.
     """
-    listeners = [Listener(port=settings.port), Listener(port=settings.http_port, protocol="http"), *settings.listeners]
-    names = ["port", "http_port", *(f"listeners, number {number + 1}" for number in range(len(settings.listeners)))]
+    listeners = _listeners(settings)
+    if not any(listener.protocol != "http" for listener in listeners.values()):
+        raise UserError(
+            "The gateway's setting plain_mqtt closes its only listener for MQTT: add one to listeners, or open it."
+        )
     bound: list[Bound] = []
     try:
-        for listener, name in zip(listeners, names, strict=True):
+        for name, listener in listeners.items():
             place = f"The gateway's setting {name}"
             _check(listener, place)
             host = settings.host if listener.host is None else listener.host
@@ -49,6 +52,21 @@ def bind(settings: GatewaySettings, *, reuse_port: bool = False) -> list[Bound]:
             one.sock.close()
         raise
     return bound
+
+
+def _listeners(settings: GatewaySettings) -> dict[str, Listener]:
+    """By the setting that each comes from."""
+    plain = {
+        "port": (settings.plain_mqtt, Listener(port=settings.port)),
+        "http_port": (settings.plain_http, Listener(port=settings.http_port, protocol="http")),
+    }
+    found = {name: listener for name, (is_open, listener) in plain.items() if is_open}
+    return found | {f"listeners, number {number}": one for number, one in enumerate(settings.listeners, start=1)}
+
+
+def first_address(bound: Sequence[Bound], *protocols: str) -> tuple[str, int]:
+    """Where such clients connect; nowhere, if no listener is for them."""
+    return next((one.address for one in bound if one.listener.protocol in protocols), ("", 0))
 
 
 async def serve(bound: Bound, settings: GatewaySettings, make_device: Callable[[], Inner]) -> asyncio.Server:

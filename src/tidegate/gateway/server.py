@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tidegate.bus.documents import ACCESS, ADVICE, IDENTITY_KEYS, REVOCATIONS, REVOKED, ROUTES, Document
+import msgspec
+
+from tidegate.bus.documents import ADVICE, ROUTES, Document
 from tidegate.bus.watching import Watcher
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.noting import Noted
@@ -15,12 +17,12 @@ from tidegate.gateway.device_side import DeviceSide
 from tidegate.gateway.gate import Gate
 from tidegate.gateway.http import build_app
 from tidegate.gateway.http_connections import HttpServer
+from tidegate.gateway.identity.following import WATCHED, Following
 from tidegate.gateway.identity.judging import Identities
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.ingest import Ingest
 from tidegate.gateway.ledger_reports import LedgerReports
-from tidegate.gateway.listening import Bound, bind, serve
-from tidegate.gateway.revoked_names import Revoked, RevokedNames
+from tidegate.gateway.listening import Bound, bind, first_address, serve
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
 from tidegate.gateway.shared import layout
@@ -29,6 +31,7 @@ from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.reporting import report
 from tidegate.machine.tasks import end
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
+from tidegate.model.clients import CLIENTS_SUBJECT
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.routes import Broker, Routes
@@ -88,7 +91,7 @@ class Gateway:
             peers=peers,
             noted=noted,
             identities=self._identities,
-            knows_revoked=lambda: self._revoked.are_known,
+            knows_revoked=lambda: self._following.knows_revoked,
             own=(installation.mqtt_user, installation.mqtt_password),
             probe=mqtt.encode_connect(
                 f"/tidegate/{settings.name}/asks/{process}",
@@ -98,14 +101,14 @@ class Gateway:
         )
         self._watcher = Watcher(
             installation.control_urls,
-            (ROUTES, ADVICE, IDENTITY_KEYS, ACCESS, REVOCATIONS),
+            (ROUTES, ADVICE, *WATCHED),
             self._changed,
             self._damaged,
             name=f"tidegate-{settings.name}",
         )
-        self._revoked = RevokedNames(
-            lambda shard: self._watcher.get(REVOKED, shard), self._revoked_changed, self._damaged
-        )
+        self._following = Following(self._identities, self._watcher.get, self.gate.judge_again)
+        self._is_behind = asyncio.Event()
+        self._watcher.answer(CLIENTS_SUBJECT, self._said_of)
         self._reports = (
             LedgerReports(noted, self._watcher, gateway=settings.name, process=process) if noted is not None else None
         )
@@ -132,11 +135,12 @@ class Gateway:
             bound = self._bound if self._bound is not None else bind(self._settings)
             for one in bound:
                 opened.enter_context(one.sock)
-            self.mqtt_address, self.http_address = bound[0].address, bound[1].address
+            self.mqtt_address = first_address(bound, "mqtt", "websocket")
+            self.http_address = first_address(bound, "http")
             self._watcher.start()
             if not await self._watcher.first_read(BUS_S_MAX):
                 self._say(f"The control bus does not answer: until it does, {self._without_bus}.")
-            self._tasks.append(loop.create_task(self._revoked.run()))
+            self._tasks.append(loop.create_task(self._follow_identities()))
             self._ingest.start()
             self.gate.start()
             for one in bound:
@@ -218,17 +222,23 @@ class Gateway:
             self.gate.advice.renew(value, revision, age_s)
         elif document is ROUTES:
             self.gate.router.routes = self._default_routes if value is None else value
-        elif document is REVOCATIONS:
-            self._revoked.follow(value)
         else:
-            if document is IDENTITY_KEYS:
-                self._identities.keys_changed(value)
-            else:
-                self._identities.access_changed(None if value is None else value.access)
-            self.gate.judge_again(None)
+            self._following.changed(document, value)
+            self._is_behind.set()
 
-    def _revoked_changed(self, shard: str, revoked: Revoked) -> None:
-        self.gate.judge_again(self._identities.revoked_changed(shard, revoked))
+    def _said_of(self, name: bytes) -> bytes | None:
+        """What this process has to say of a client, to whoever asks; nothing where it has none of that name."""
+        found = self.gate.answer_about(name.decode(errors="replace"))
+        return None if found is None else msgspec.json.encode(found)
+
+    async def _follow_identities(self) -> None:
+        while True:
+            self._is_behind.clear()
+            for sentence in await self._following.catch_up():
+                self._say(sentence)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._is_behind.wait()
 
     @property
     def _without_bus(self) -> str:

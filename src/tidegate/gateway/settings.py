@@ -24,8 +24,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     # A name is part of a key on the control bus.
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "gateway-1"
     host: str = "127.0.0.1"
+    # Without TLS; each of the two can be closed, where ``listeners`` has others.
     port: Port = 0
     http_port: Port = 0
+    plain_mqtt: bool = True
+    plain_http: bool = True
     listeners: Annotated[tuple[Listener, ...], msgspec.Meta(max_length=16)] = ()
     # Processes that share the ports; what they have to agree on is in memory they share.
     processes: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
@@ -47,6 +50,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     keep_alive_s_max: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 65_535
     # Each connection takes two open files, its own and the one to the broker.
     connections_max: Positive = 9_000
+    # Of one address, per process; 0: as many as there may be. Behind one address may be a whole site of devices.
+    address_connections_max: Annotated[int, msgspec.Meta(ge=0)] = 0
     # Of one device, per process: one that is taken over has two for a moment. Applications may have more.
     device_connections_max: Positive = 8
     sticky_clients_max: Positive = 100_000

@@ -15,6 +15,8 @@ from typing import Annotated
 
 import msgspec
 
+from tidegate.model.limits import LimitMet
+
 # A device subscribes to this topic to be advised. No broker ever sees it: gateways answer for it.
 ADVICE_TOPIC = "tidegate/advice"
 INTERVAL_S_MAX = 3600.0
@@ -38,6 +40,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dead_bands: dict[str, _DeadBand] = {}
     half_life_s: _HalfLife = 0.0  # 0: what has lapsed is over at once
     share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0  # of the devices, whom it is meant for
+    limit: LimitMet | None = None  # that this very device has just met: a gateway's word to it
 
     @property
     def lasts_s(self) -> float:

@@ -37,6 +37,8 @@ STRICT = GatewaySettings(
 )
 # The broker decides about everything: tests of what passes use any topic and any name.
 PASSED_ON = IdentitySettings(methods=("broker",), broker=BrokerSettings(decides_topics=True))
+# The same, but for who brings a derived password: readings by HTTP are never the broker's to judge.
+DERIVED_TOO = IdentitySettings(methods=("derived", "broker"), broker=BrokerSettings(decides_topics=True))
 
 
 class Running:
@@ -113,6 +115,10 @@ class Running:
     def address(self) -> tuple[str, int]:
         return self.gateway.mqtt_address
 
+    @property
+    def http(self) -> tuple[str, int]:
+        return self.gateway.http_address
+
     def address_of(self, listener: str | None) -> tuple[str, int]:
         return ("127.0.0.1", self.ports[listener]) if listener is not None else self.address
 
@@ -150,6 +156,11 @@ class Running:
 
     def put(self, document: Document[Any], value: object) -> None:
         bus.put(self.here, document, value)
+
+    def wait_for_keys(self) -> None:
+        """Until derived passwords are taken: they have to be on the bus already."""
+        gate = self.gateway.gate
+        until(lambda: gate.identities._derived.keys is not None and gate._knows_revoked())
 
     def advise(self, interval_s: float, lifetime_s: float = 60) -> None:
         self.put(ADVICE, Advice(interval_s=interval_s, lifetime_s=lifetime_s))

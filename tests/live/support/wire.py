@@ -44,7 +44,7 @@ class Wire:
                 return None
             self._collected += chunk
 
-    def connect(  # noqa: PLR0913 - all that CONNECT says
+    def connect(
         self,
         user: str | None,
         password: str | None,

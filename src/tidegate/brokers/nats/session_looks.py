@@ -5,7 +5,7 @@ says; what they take, and how old the first is, is judged by the first and the l
 """
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -97,7 +97,7 @@ class Looks:
         return [self._measured(name, held, mean_bytes, clock_s, now_s) for name, held in self.absent.items()]
 
     def _measured(
-        self, name: str, held: Iterable[Waiting], mean_bytes: float, clock_s: float, now_s: float
+        self, name: str, held: Sequence[Waiting], mean_bytes: float, clock_s: float, now_s: float
     ) -> AbsentSession:
         messages, size, oldest_s = 0, 0.0, 0.0
         for one in held:
@@ -108,15 +108,12 @@ class Looks:
                 oldest_s = max(oldest_s, now_s - sample.stored_s)
         return AbsentSession(
             name=name,
+            subscriptions=len(held),
             messages=messages,
             bytes=int(size),
             oldest_s=oldest_s,
             absent_s=clock_s - self._since_s.get(name, clock_s),
         )
-
-    def forget(self, name: str) -> None:
-        self.absent.pop(name, None)
-        self._since_s.pop(name, None)
 
 
 def _waiting(consumer: Reply) -> Waiting | None:

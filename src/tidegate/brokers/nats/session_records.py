@@ -1,8 +1,8 @@
 """What the broker stores of an MQTT session: a record in ``$MQTT_sess``, and a consumer for each subscription.
 
-The server writes the record anew whenever its client connects or changes its subscriptions, and only if nobody else
-has written meanwhile. A record that is deleted by its sequence was therefore that of a client that is still away: one
-that has come back has another sequence, and one that is just coming back is refused, and tries again.
+The server writes the record anew, under another sequence, whenever its client connects or changes its subscriptions,
+and only if nobody else has written meanwhile. So one that is deleted by its sequence was that of a client which had not
+come back.
 """
 
 import base64
@@ -13,10 +13,11 @@ import msgspec
 
 from tidegate.brokers.nats.ingest import MQTT_STREAM
 from tidegate.brokers.nats.subjects import MQTT_SUBJECTS, topic_of
-from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, ask_all
+from tidegate.bus.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, Reply, ask_all
 from tidegate.bus.wire import Wire
 
 SESSION_STREAM = "$MQTT_sess"
+SESSION_SUBJECTS = "$MQTT.sess."
 PUBREL_STREAM = "$MQTT_out"
 CONSUMER_NOT_FOUND = 10014
 NO_SUCH_SEQUENCE = 10043
@@ -27,9 +28,9 @@ _ABSENT = frozenset({NO_MESSAGE_FOUND, STREAM_NOT_FOUND})
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
-    client: str
-    consumers: tuple[str, ...]
-    releasing: str  # the consumer for its messages of QoS 2; empty where it has none
+    client: str = ""  # empty where the record cannot be read
+    consumers: tuple[str, ...] = ()
+    releasing: str = ""  # the consumer for its messages of QoS 2; empty where it has none
 
 
 def session_of(consumer: str) -> str:
@@ -44,32 +45,36 @@ def filter_of(subjects: str) -> str:
 
 
 def read_record(wire: Wire, session: str) -> SessionRecord | None:
-    """None where there is none, or none that can be read."""
-    asked = (f"STREAM.MSG.GET.{SESSION_STREAM}", {"last_by_subj": f"$MQTT.sess.{session}"})
+    """None where there is none."""
+    asked = (f"STREAM.MSG.GET.{SESSION_STREAM}", {"last_by_subj": f"{SESSION_SUBJECTS}{session}"})
     (found,) = ask_all(wire, [asked], tolerated=_ABSENT)
+    return record_of(found["message"]) if "message" in found else None
+
+
+def record_of(message: Reply) -> SessionRecord:
+    sequence = int(message["seq"])
     try:
-        message = found["message"]
         said = json.loads(base64.b64decode(message["data"]))
         return SessionRecord(
-            sequence=int(message["seq"]),
+            sequence=sequence,
             client=str(said["id"]),
             consumers=tuple(str(one["durable_name"]) for one in (said.get("cons") or {}).values()),
             releasing=str((said.get("pubrel") or {}).get("durable_name", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError):
-        return None
+        return SessionRecord(sequence=sequence)
 
 
-def delete_session(wire: Wire, record: SessionRecord | None, consumers: Iterable[str]) -> bool:
-    """The record first, then the consumers; False, and nothing is deleted, where the client has come back."""
-    if record is not None:
-        asked = (f"STREAM.MSG.DELETE.{SESSION_STREAM}", {"seq": record.sequence, "no_erase": True})
-        (deleted,) = ask_all(wire, [asked], tolerated=frozenset({NO_SUCH_SEQUENCE, NOT_DELETED}))
-        if "error" in deleted:
-            return False
-    names = dict.fromkeys([*consumers, *(record.consumers if record is not None else ())])
+def delete_record(wire: Wire, record: SessionRecord) -> bool:
+    """False where it is no longer the same: the client has come back."""
+    asked = (f"STREAM.MSG.DELETE.{SESSION_STREAM}", {"seq": record.sequence, "no_erase": True})
+    (deleted,) = ask_all(wire, [asked], tolerated=frozenset({NO_SUCH_SEQUENCE, NOT_DELETED}))
+    return "error" not in deleted
+
+
+def delete_consumers(wire: Wire, names: Iterable[str], releasing: str) -> None:
+    """Those that are still there, and with them what only they kept."""
     due = [f"CONSUMER.DELETE.{MQTT_STREAM}.{name}" for name in names]
-    if record is not None and record.releasing:
-        due.append(f"CONSUMER.DELETE.{PUBREL_STREAM}.{record.releasing}")
+    if releasing:
+        due.append(f"CONSUMER.DELETE.{PUBREL_STREAM}.{releasing}")
     ask_all(wire, [(verb, None) for verb in due], tolerated=frozenset({CONSUMER_NOT_FOUND, STREAM_NOT_FOUND}))
-    return True

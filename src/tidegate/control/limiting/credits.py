@@ -104,6 +104,13 @@ class ClientCredits:
         self._refill(now_s)
         return OWN_CREDITS if min(cost, self.most) - self._credits > ROUNDING else OWN_RATE
 
+    def left(self, cost: float, now_s: float) -> tuple[float, float]:
+        """Of what one publish of this cost has to wait for: how much is left, and what comes back a second."""
+        self._refill(now_s)
+        if min(cost, self.most) - self._credits > ROUNDING or not self._rate_per_s:
+            return max(0.0, self._credits), self._per_s
+        return max(0.0, self._turns), self._rate_per_s
+
     def limit(self, rate_per_s: float | None, now_s: float) -> None:
         """Enforce a rate, that which the client's class is advised; None enforces none."""
         if rate_per_s is None:

@@ -62,7 +62,7 @@ class TokenBucket:
     ``name`` is that of the topics it is for, as an operator wrote them.
     """
 
-    __slots__ = ("_cell", "_draught", "_expires_s", "_lock", "_mine", "_most", "_rate_per_s", "name")
+    __slots__ = ("_cell", "_draught", "_expires_s", "_lock", "_mine", "_most", "name", "rate_per_s")
 
     def __init__(
         self,
@@ -77,16 +77,12 @@ class TokenBucket:
         self.name = name
         self._cell = cell
         self._lock = lock
-        self._rate_per_s = rate_per_s
+        self.rate_per_s = rate_per_s
         draught = min(rate_per_s * DRAUGHT_S, burst * _DRAUGHTS_SHARE / processes)
         self._draught = draught if draught >= _DRAUGHT_MIN else 0.0
         self._most = burst - self._draught * processes
         self._mine = 0.0
         self._expires_s = 0.0
-
-    @property
-    def rate_per_s(self) -> float:
-        return self._rate_per_s
 
     def take(self, cost: float, now_s: float) -> bool:
         """Take the tokens if they are there and nobody stands in line for them."""
@@ -100,22 +96,22 @@ class TokenBucket:
         if self._mine >= cost and now_s < self._expires_s:
             return 0.0
         available, needed = self._available(now_s, self._mine), min(cost, self._most)
-        return 0.0 if available >= needed - ROUNDING else max(WAIT_S_MIN, (needed - available) / self._rate_per_s)
+        return 0.0 if available >= needed - ROUNDING else max(WAIT_S_MIN, (needed - available) / self.rate_per_s)
 
     def reserve(self, cost: float, now_s: float) -> float:
         """Take the tokens and say from when on they are one's own. ``now_s`` may lie before what was said last."""
         with self._lock:
-            began_s = max(self._cell[0], now_s - self._most / self._rate_per_s)
-            self._cell[0] = began_s + cost / self._rate_per_s
-        return max(now_s, began_s + min(cost, self._most) / self._rate_per_s)
+            began_s = max(self._cell[0], now_s - self._most / self.rate_per_s)
+            self._cell[0] = began_s + cost / self.rate_per_s
+        return max(now_s, began_s + min(cost, self._most) / self.rate_per_s)
 
     def give_back(self, cost: float) -> None:
         """What was taken or reserved is not used."""
         with self._lock:
-            self._cell[0] -= cost / self._rate_per_s
+            self._cell[0] -= cost / self.rate_per_s
 
     def _available(self, now_s: float, mine: float) -> float:
-        return min(self._most, (now_s - self._cell[0]) * self._rate_per_s + mine)
+        return min(self._most, (now_s - self._cell[0]) * self.rate_per_s + mine)
 
     def _draw(self, cost: float, now_s: float) -> bool:
         mine, self._mine = self._mine, 0.0
@@ -124,7 +120,7 @@ class TokenBucket:
             granted = available >= min(cost, self._most) - ROUNDING
             drawn = max(cost, min(self._draught, available)) if granted else 0.0
             if granted or mine:
-                self._cell[0] = now_s - (available - drawn) / self._rate_per_s
+                self._cell[0] = now_s - (available - drawn) / self.rate_per_s
         if granted:
             self._mine = drawn - cost
             self._expires_s = now_s + DRAUGHT_S

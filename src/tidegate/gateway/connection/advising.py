@@ -10,9 +10,11 @@ from collections.abc import Callable
 import msgspec
 
 from tidegate.model.advice import ADVICE_TOPIC, HALVINGS, Advice
+from tidegate.model.limits import LimitMet
 from tidegate.mqtt.packets import Publish, encode
 
 _TOPIC = ADVICE_TOPIC.encode()
+_AS_IT_LIKES = Advice(interval_s=0.0, lifetime_s=1.0)
 
 
 def place_of(name: bytes) -> float:
@@ -54,14 +56,16 @@ class AdviceInForce:
                 return Advice(interval_s=0.0, lifetime_s=left.lifetime_s)
         return left
 
-    def document(self, place: float = 0.0) -> bytes:
-        """The advice as a device reads it; empty where nothing is in force."""
+    def document(self, place: float = 0.0, limit: LimitMet | None = None) -> bytes:
+        """The advice as a device reads it, with the limit that it has met; empty where there is neither."""
         current = self.current(place)
+        if limit is not None:
+            current = msgspec.structs.replace(current if current is not None else _AS_IT_LIKES, limit=limit)
         return msgspec.json.encode(current) if current is not None else b""
 
-    def packet(self, version: int, place: float = 0.0) -> bytes:
-        """The PUBLISH that advises a device; empty where nothing is in force."""
-        document = self.document(place)
+    def packet(self, version: int, place: float = 0.0, limit: LimitMet | None = None) -> bytes:
+        """The PUBLISH that advises a device; empty where there is nothing to say."""
+        document = self.document(place, limit)
         return encode(Publish(topic=_TOPIC, payload=document), version) if document else b""
 
     def rate_of(self, device_class: str | None, place: float = 0.0) -> float | None:

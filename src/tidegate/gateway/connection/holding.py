@@ -23,8 +23,10 @@ from typing import Final, NamedTuple
 
 from tidegate.control.limiting.credits import BURST, ClientCredits
 from tidegate.control.limiting.token_bucket import TokenBucket
+from tidegate.model.limits import LimitMet
 
 DOUBLE_S = 3.0
+TOPIC_LIMIT = "a limit on its topics"
 _CONTROL: Final = -1  # in place of a QoS
 _MANY: Final = int(BURST) + 1  # so many waiting publishes are not those of a device that follows advice
 
@@ -133,6 +135,28 @@ class Hold:
         due_s = self._granted_s if self._granted_s is not None else now_s + self.credits.wait_s(head.cost, now_s)
         overdue_s = head.since_s + self._hold_s_max
         return min(due_s, head.expires_s, self._doubles_s, overdue_s if overdue_s > now_s else math.inf)
+
+    def met(self, now_s: float) -> LimitMet | None:
+        """The limit that the first in line waits for; None where nothing waits."""
+        if not self._queue or not self.reason:
+            return None
+        head = self._queue[0]
+        if self._granted_s is not None:  # it has paid its client's share, and waits among others
+            bucket = head.buckets[0] if head.buckets else None
+            rate_per_s = bucket.rate_per_s if bucket is not None else None
+            return LimitMet(
+                limit=self.reason, left=0.0, until_s=max(0.0, self._granted_s - now_s), rate_per_s=rate_per_s
+            )
+        left, rate_per_s = self.credits.left(head.cost, now_s)
+        until_s = self.credits.wait_s(head.cost, now_s)
+        return LimitMet(limit=self.reason, left=round(left, 3), until_s=round(until_s, 3), rate_per_s=rate_per_s)
+
+    def would_meet(self, cost: float, now_s: float) -> LimitMet:
+        """The limit that a publish of this cost, which does not pass, would wait for."""
+        left, rate_per_s = self.credits.left(cost, now_s)
+        until_s = self.credits.wait_s(cost, now_s)
+        reason = self.credits.reason(cost, now_s) if until_s > 0 else TOPIC_LIMIT
+        return LimitMet(limit=reason, left=round(left, 3), until_s=round(until_s, 3), rate_per_s=rate_per_s)
 
     def overdue(self, now_s: float) -> bool:
         """Whether the oldest has waited longer than anything may."""

@@ -22,6 +22,7 @@ class InFlight:
     def __init__(self) -> None:
         self.up = 0
         self.down = 0
+        self.ended_down = 0  # acknowledgements of the device's; it only grows
         self._up_2: set[int] = set()
         self._down_2: set[int] = set()
 
@@ -29,10 +30,15 @@ class InFlight:
     def is_none(self) -> bool:
         return self.up <= 0 and self.down <= 0 and not self._up_2 and not self._down_2
 
+    @property
+    def waits_for_device(self) -> bool:
+        return self.down > 0 or bool(self._down_2)
+
     def counted(self, begun_up: int, ended_down: int) -> None:
         """Plain bytes of the device: publishes at QoS 1, and acknowledgements of them."""
         self.up += begun_up
         self.down = max(0, self.down - ended_down)
+        self.ended_down += ended_down
 
     def counted_down(self, begun_down: int, ended_up: int) -> None:
         self.down += begun_down
@@ -46,13 +52,15 @@ class InFlight:
             if kind == _PUBLISH and first & 6 == 2:
                 self.up += 1
             elif kind == _PUBACK:
-                self.down = max(0, self.down - 1)
+                self.counted(0, 1)
             elif kind in (_PUBLISH, _PUBREC, _PUBREL, _PUBCOMP):
+                self.ended_down += kind in (_PUBREC, _PUBCOMP)
                 _follow(data, frame, self._up_2, self._down_2)
 
     def follow_up(self, data: bytes) -> None:
         """The same for what is at QoS 2 alone."""
         for frame in frames_of(data):
+            self.ended_down += frame[0] & 0xF0 in (_PUBREC, _PUBCOMP)
             _follow(data, frame, self._up_2, self._down_2)
 
     def follow_down(self, data: bytes) -> None:

@@ -15,7 +15,6 @@ from tidegate.mqtt.connect import Connect
 class Do(Enum):
     """What needs no further word."""
 
-    KNOW = auto()  # the device has said CONNECT
     PAUSE_DEVICE = auto()
     RESUME_DEVICE = auto()
     PAUSE_BROKER = auto()

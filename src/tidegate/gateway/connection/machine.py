@@ -25,6 +25,7 @@ from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.connection.waiting import Waiting
 from tidegate.gateway.identity.verdicts import Accepted, Refused
+from tidegate.model.clients import ClientState
 from tidegate.model.observations import HeldClient
 from tidegate.model.routes import Broker
 from tidegate.mqtt.client import DISCONNECT
@@ -37,9 +38,13 @@ SILENT_FACTOR, SILENT_GRACE_S = 1.5, 1.0
 NEARLY_SILENT_FACTOR = 0.9
 # What a device may send before a broker has answered; reading is paused, so this is a chunk or two.
 EARLY_BYTES_MAX = 262_144
+# A device that is sent messages at QoS 1 and 2 acknowledges some of them within this time: whatever it does not take
+# has to be kept for it.
+UNACKNOWLEDGED_S_MAX = 120.0
 # How long a side that sends no more may take to hear the rest.
 LINGER_S = 5.0
 NO_CONNECT, TOO_LONG, LEFT = "no CONNECT in time", "held too long", "held when it left"
+_VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
 TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 
 
@@ -126,16 +131,23 @@ class Connection:
     def deletion(self) -> Deletion | None:
         """How and when the session at the broker has to be deleted, now that the device has left; None where never."""
         introduction, plan, translation = self._introduction, self.reaching and self.reaching.plan, self.translation
-        if self.session is not None and self.session.may_not_stay and introduction is not None and introduction.packet:
+        may_not_stay = self.session is not None and self.session.may_not_stay
+        if plan and translation is not None:  # the broker knows nothing of MQTT 5
+            after_s = 0.0 if may_not_stay else translation.delete_session_after_s
+            return None if after_s is None else Deletion(plan.deletion, after_s)
+        if may_not_stay and introduction is not None and introduction.packet:
             return Deletion(introduction.deletion(), 0.0)
-        if plan and translation is not None and translation.delete_session_after_s is not None:
-            return Deletion(plan.deletion, translation.delete_session_after_s)
         return None
 
     @property
     def is_half_closed(self) -> bool:
         """The device has sent all it will, and still listens."""
         return self._is_half_closed
+
+    @property
+    def ended_for(self) -> str:
+        """Why it was ended from here, if it was."""
+        return self._ended_for
 
     @property
     def gives_way(self) -> bool:
@@ -148,6 +160,33 @@ class Connection:
     def held(self, now_s: float) -> HeldClient | None:
         """Whom an operator sees, where anything waits."""
         return None if self.waiting is None else self.waiting.held(self.client_id, now_s)
+
+    @property
+    def version_name(self) -> str:
+        assert self.connect is not None
+        return _VERSION_NAMES[self.connect.version] if self.translation is None else "5 on 3.1.1"
+
+    def state(self, gateway: str, address: str, now_s: float) -> ClientState | None:
+        """What can be said of it, once a broker has accepted it."""
+        session, connect, client, broker = self.session, self.connect, self.client, self.broker
+        if not self.is_accepted or session is None or connect is None or client is None or broker is None:
+            return None
+        hold = session.passing.hold
+        return ClientState(
+            gateway=gateway,
+            client_id=connect.client_id,
+            address=address,
+            broker=broker.name,
+            version=self.version_name,
+            method=client.method,
+            credits_left=round(hold.credits.state(now_s)[0], 1),
+            subscriptions=len(session.subscribed.filters()),
+            held=hold.waiting,
+            held_s=0.0 if hold.oldest_s is None else round(now_s - hold.oldest_s, 3),
+            limit=hold.met(now_s),
+            rate_per_s=hold.credits.rate_per_s,
+            expires_s=client.expires_s,
+        )
 
     # -- the device
 
@@ -229,7 +268,7 @@ class Connection:
             return []
         todo = self._deliver(session.from_broker(data))
         if session.problem:
-            todo += self._end(session.problem, session.code)
+            todo += self._end(session.problem, session.code, sentence=session.sentence)
         return self._out(todo)
 
     def broker_lost(self, now_s: float) -> list[Instruction]:
@@ -274,6 +313,8 @@ class Connection:
         session.look()
         if self._is_read and self._is_silent(now_s, SILENT_FACTOR, SILENT_GRACE_S):
             return self._out(self._end("keep-alive exceeded", KEEP_ALIVE_EXCEEDED))
+        if session.unacknowledged_s(now_s) > UNACKNOWLEDGED_S_MAX:
+            return self._out(self._end("does not acknowledge", QUOTA_EXCEEDED))
         data = waiting.look(now_s)
         return self._out(self._sent(data, now_s)) if data or waiting.holds or waiting.gave_up else []
 
@@ -340,7 +381,7 @@ class Connection:
                 self._terms.counters.bytes_in += len(opened.packet)
                 self._early = opened.rest
                 self.reaching = Reaching(self._terms, opened.said, opened.packet)
-                return [Do.KNOW, *self.reaching.begin()]
+                return self.reaching.begin()
         return []
 
     def _receive_early(self, data: bytes, now_s: float) -> list[Instruction]:
@@ -375,7 +416,7 @@ class Connection:
         self.waiting = Waiting(session, self._terms.keep_alive_of(connect, session), now_s)
         todo.append(Do.FLOW)
         if session.problem:
-            return todo + self._end(session.problem, session.code)
+            return todo + self._end(session.problem, session.code, sentence=session.sentence)
         early, self._early = self._early, b""
         return todo + self._flow_up(early, now_s) if early else todo
 
@@ -410,7 +451,7 @@ class Connection:
             answer = session.take_answer()
             todo += self._end("answers are not read") if self._device_is_full else self._deliver(answer)
         if session.problem:
-            todo += self._end(session.problem, session.code)
+            todo += self._end(session.problem, session.code, sentence=session.sentence)
         elif waiting is not None and waiting.holds:
             waiting.begin(now_s)
         return todo
@@ -444,7 +485,8 @@ class Connection:
                 todo += self._deliver(answer)
         if waiting.gave_up:
             if self.phase is Phase.FLOWING:
-                return todo + self._end(TOO_LONG, QUOTA_EXCEEDED)
+                met = session.passing.hold.met(now_s)
+                return todo + self._end(TOO_LONG, QUOTA_EXCEEDED, sentence=met.sentence() if met is not None else "")
             self._terms.counters.refuse(TOO_LONG)
             return todo + self._let_go(now_s)
         if self.phase is Phase.LEAVING and waiting.due_s is None:

@@ -19,6 +19,7 @@ from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.classes import DeviceClass
+from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.filters import compile_filter
 from tidegate.mqtt.frames import FrameScanner, frame_size
@@ -134,7 +135,7 @@ class Passing:
         # A publish that names an alias must reach the broker: those behind it rely on that.
         names_alias = found is not None and bool(found.topic) and properties.TOPIC_ALIAS in found.properties.values
         if self._tells_quota and qos == 1 and not names_alias:
-            self._refuse(packet, body)
+            self._refuse(packet, body, hold.would_meet(cost, now_s))
             return b""
         expires_s = None if names_alias else self._expiry(packet, found, expiry_s, now_s)
         hold.push(packet, qos=qos, cost=cost, now_s=now_s, buckets=buckets, expires_s=expires_s)
@@ -192,10 +193,12 @@ class Passing:
 
     # -- what is refused or has expired
 
-    def _refuse(self, packet: bytes, body: int) -> None:
+    def _refuse(self, packet: bytes, body: int, met: LimitMet) -> None:
         self.counters.drop("quota exceeded")
         packet_id = _packet_id(packet, body)
-        self._answer += packets.encode(packets.Ack(kind=packets.PUBACK, packet_id=packet_id, code=QUOTA_EXCEEDED), 5)
+        told = properties.Properties(values={properties.REASON_STRING: met.sentence().encode()})
+        ack = packets.Ack(kind=packets.PUBACK, packet_id=packet_id, code=QUOTA_EXCEEDED, properties=told)
+        self._answer += packets.encode(ack, 5)
 
     def _expiry(self, packet: bytes, found: packets.Publish | None, expiry_s: int | None, now_s: float) -> float | None:
         if found is not None:

@@ -185,6 +185,8 @@ class Reaching:
         """The broker hung up before it had answered."""
         if self.step is not Step.ANSWERING or self.broker is None:
             return []
+        if self.is_asked:
+            return self._fail("refused by the broker", UNSPECIFIED)  # another one would not know what was said
         self._hung_up.append(self.broker)
         return self._next()
 
@@ -226,6 +228,8 @@ class Reaching:
         """The broker that is asked takes too long."""
         if self.step not in (Step.DIALLING, Step.ANSWERING):
             return []
+        if self.is_asked:
+            return [Do.ABORT_BROKER, *self._fail("refused by the broker", UNSPECIFIED)]
         return [Do.ABORT_BROKER, *self._next()]
 
     def told(self, is_well: bool, now_s: float) -> list[Instruction]:

@@ -14,8 +14,11 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 ``problem``, or publishes that wait.
 """
 
+import math
+
 import msgspec
 
+from tidegate.control.limiting.credits import OWN_CREDITS
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.in_flight import InFlight
@@ -28,6 +31,7 @@ from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACK
 from tidegate.gateway.identity.rights import Rights
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
+from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import PINGREQ
@@ -45,6 +49,7 @@ from tidegate.mqtt.violations import (
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
+LIMIT_TOLD_S = 1.0  # a device is told no more often of the limit it meets
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
 
@@ -66,7 +71,8 @@ _APART_V5 = _APART | _ACKS | _bits(packets.AUTH)
 
 class Session:
     """``keep_alive_s`` and ``packet_bytes_max`` are what the device said of itself. ``news_bytes_max``: it takes advice
-    as a property, on packets of at most so many bytes. ``noting`` keeps the book on what is acknowledged, if anybody
+    as a property, on packets of at most so many bytes. ``may_be_asked``: it named a method by which the broker may ask
+    it more before CONNACK. ``noting`` keeps the book on what is acknowledged, if anybody
     does.
     """
 
@@ -82,11 +88,13 @@ class Session:
         news_bytes_max: int = 0,
         packet_bytes_max: int = BROKER_PACKET_BYTES_MAX,
         assigned_id: bytes = b"",
+        may_be_asked: bool = False,
         noting: Noting | None = None,
         place: float = 0.0,
     ) -> None:
         self.problem = ""
         self.code = 0  # of the problem, as MQTT 5 says it
+        self.sentence = ""  # about it, for the device
         self.answer = b""
         self.attention = False
         self.heard_s = 0.0  # when the device last said anything
@@ -101,6 +109,7 @@ class Session:
         self.subscribed = Subscribed()
         self._rights = rights
         self._assigned_id = assigned_id
+        self._may_be_asked = may_be_asked
         self._version = version
         self._limits = limits
         self._advice = advice
@@ -126,6 +135,10 @@ class Session:
         self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
+        self._taken = 0  # messages that the device had acknowledged when it was last looked at, and when that was more
+        self._taken_s = math.inf
+        self._met: LimitMet | None = None  # that the device has not been told of
+        self._met_s = -math.inf  # when it was told of one
 
     # -- from the device
 
@@ -181,6 +194,13 @@ class Session:
         self._broker_frames.allow(rights.may_subscribe)
         self._filters.rights = rights
         return all(self._filters.is_allowed(name) for name in self.subscribed.filters())
+
+    def unacknowledged_s(self, now_s: float) -> float:
+        """Since when the device has acknowledged nothing although it was sent something; asked now and then."""
+        done, waits = self.in_flight.ended_down, self.in_flight.waits_for_device
+        if not waits or done != self._taken or self._taken_s == math.inf:
+            self._taken, self._taken_s = done, now_s
+        return now_s - self._taken_s
 
     @property
     def is_quiet(self) -> bool:
@@ -253,8 +273,22 @@ class Session:
             if self._noting is not None:
                 self._noting.sent(forward)
         self.answer += passing.take_answer()
+        if passing.hold.waiting:
+            self._meet(now_s)
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
         return forward
+
+    def _meet(self, now_s: float) -> None:
+        """Publishes wait: the device may know what for. One that asked for advice hears it now, and no more often than
+        once a second; another one of MQTT 5 with its next acknowledgement."""
+        if now_s - self._met_s < LIMIT_TOLD_S:
+            return
+        self._met_s, self._met = now_s, self.passing.hold.met(now_s)
+        if self._filters.subscribed and self._met is not None:
+            packet = self._advice.packet(self._version, self._place, self._met)
+            self._met = None
+            if len(packet) <= self._packet_bytes_max:
+                self.answer += packet
 
     def _published(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart, as it goes to the broker."""
@@ -262,7 +296,7 @@ class Session:
         if not topic or self._rights.may_publish(topic):
             return self.passing.publish(packet, body, now_s)
         # Only MQTT 5 comes here: before it a publish that may not pass is a problem.
-        answer = refusal_of(packet, body)
+        answer = refusal_of(packet, body, self._news_bytes_max)
         if answer is None:
             self._fail("not its own topic", NOT_AUTHORIZED)
         else:
@@ -304,7 +338,11 @@ class Session:
         else:
             assert isinstance(parsed, packets.Unsubscribe)
             filters = len(parsed.filters)
-        if not self.passing.hold.credits.take(0, float(filters), now_s):
+        credits_now = self.passing.hold.credits
+        if not credits_now.take(0, float(filters), now_s):
+            left, per_s = credits_now.left(float(filters), now_s)
+            until_s = credits_now.wait_s(float(filters), now_s)
+            self.sentence = LimitMet(limit=OWN_CREDITS, left=left, until_s=until_s, rate_per_s=per_s).sentence()
             self._fail("quota exceeded", QUOTA_EXCEEDED)
             return b""
         return self._without_own_filters(parsed, packet)
@@ -346,9 +384,9 @@ class Session:
 
     def from_broker(self, chunk: bytes) -> bytes:
         """What goes to the device."""
-        scanner, tally = self._broker_frames, self._tally
+        scanner, tally, is_first = self._broker_frames, self._tally, self.return_code is None
         data = scanner.scan(chunk)
-        if self.return_code is None and data:
+        if is_first and data:
             data = self._connected(data)
         acknowledged, kinds = scanner.acknowledged, scanner.kinds
         tally.acknowledged += acknowledged
@@ -359,25 +397,30 @@ class Session:
         if scanner.refused:
             self.may_not_stay = True
             self._fail("not for it to hear", NOT_AUTHORIZED)
-            return b""
+            return _up_to_connack(data) if is_first else b""
         if acknowledged and self._noting is not None:
             self._noting.acknowledged(data)
         if kinds & _SUBACKS:
             data = self._with_own_codes(data)
         if kinds & _PONG and self._own_pings:
             data = self._without_own_pongs(data)
-        if self._revision != self._advice.revision and (acknowledged or kinds & _PONG):
+        if (acknowledged or kinds & _PONG) and self._has_news:
             data = self._with_advice(data)
         if scanner.problem:
             self._fail("broken by the broker", UNSPECIFIED)
         tally.bytes_out += len(data)
         return data
 
+    @property
+    def _has_news(self) -> bool:
+        return self._met is not None or self._revision != self._advice.revision
+
     def news(self) -> bytes:
         """The advice for a device that has not asked for it, if there is any that it has not been told."""
-        if self._filters.subscribed or not self._news_bytes_max or self._revision == self._advice.revision:
+        if self._filters.subscribed or not self._news_bytes_max or not self._has_news:
             return b""
-        document = self._advice.document(self._place)
+        document = self._advice.document(self._place, self._met)
+        self._met = None
         # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
         self._revision = self._advice.revision
         self._tally.advised += bool(document)
@@ -387,7 +430,7 @@ class Session:
         """What comes before the broker has answered: CONNACK, and in MQTT 5 questions before it."""
         start = 0
         for first, _, end in frames_of(data):
-            if self._version < 5 or first & 0xF0 != packets.AUTH:
+            if not self._may_be_asked or first & 0xF0 != packets.AUTH:
                 return data[:start] + self._answered(data[start:])
             self.authenticates, start = True, end
         return data
@@ -487,3 +530,8 @@ class Session:
         if not self.problem:
             self.problem, self.code = problem, code
         self.attention = True
+
+
+def _up_to_connack(data: bytes) -> bytes:
+    """What a client has to hear before it can be told anything else."""
+    return data[: next((end for first, _, end in frames_of(data) if first & 0xF0 == packets.CONNACK), 0)]

@@ -5,12 +5,14 @@ what is subscribed already, and by taking out the retained messages that only su
 the flag RETAIN is never anything else than an answer to a SUBSCRIBE.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from tidegate.mqtt.filter_index import FilterIndex
 from tidegate.mqtt.names import is_shared
 from tidegate.mqtt.packets import Publish, Suback, Subscribe, Unsuback, Unsubscribe
-from tidegate.mqtt.violations import QUOTA_EXCEEDED, UNSPECIFIED, Violation, protocol_error
+from tidegate.mqtt.violations import NOT_AUTHORIZED, QUOTA_EXCEEDED, UNSPECIFIED, Violation, protocol_error
 
 UNANSWERED_MAX = 64
 BYTES_MAX = 256 * 1024  # of the subscriptions that are remembered
@@ -65,7 +67,8 @@ class Subscriptions:
         self._subscribing[packet.packet_id] = _Request(filters=filters, codes=tuple(codes))
         return Subscribe(packet_id=packet.packet_id, entries=tuple(entries))
 
-    def subscribed(self, packet: Suback) -> Suback:
+    def subscribed(self, packet: Suback, allows: Callable[[bytes], bool] = lambda _: True) -> Suback:
+        """The answer, in the words of MQTT 5: who is refused what it has no right to hears that this is the reason."""
         request = self._subscribing.pop(packet.packet_id, None)
         if request is None:
             return packet
@@ -73,6 +76,8 @@ class Subscriptions:
         codes = bytearray()
         for topic_filter, own in zip(request.filters, request.codes, strict=True):
             code = next(answers, UNSPECIFIED) if own is None else own
+            if code == UNSPECIFIED and not allows(topic_filter):
+                code = NOT_AUTHORIZED
             codes.append(code)
             if own is None:
                 self._settle(topic_filter, code)

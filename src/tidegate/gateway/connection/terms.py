@@ -90,6 +90,7 @@ class Terms:
             news_bytes_max=connect.packet_bytes_max if takes_news else 0,
             packet_bytes_max=connect.packet_bytes_max,
             assigned_id=connect.assigned_id,
+            may_be_asked=connect.authenticates and version == 5,
             noting=Noting(self.noted, version) if self.noted is not None else None,
             place=place,
         )

@@ -177,7 +177,8 @@ class Translation:
         topic = self._aliases.resolve(publish.topic, publish.properties.optional_number(properties.TOPIC_ALIAS))
         if self.rights is not None and not self.rights.may_publish(topic) and topic != _ADVICE:
             self.refused += 1
-            self._answer.append(refusal(publish))
+            words_bytes_max = self._plan.packet_bytes_max if self._plan.takes_properties else 0
+            self._answer.append(refusal(publish, words_bytes_max))
             return b""
         if publish.qos:
             self._receiving.begin(publish.packet_id)
@@ -225,7 +226,8 @@ class Translation:
             case Connack():
                 return self._connect(parsed)
             case Suback():
-                return self._fitting(self._subscriptions.subscribed(parsed))
+                allows = self.rights.may_subscribe if self.rights is not None else lambda _: True
+                return self._fitting(self._subscriptions.subscribed(parsed, allows))
             case Unsuback():
                 return self._fitting(self._subscriptions.unsubscribed(parsed.packet_id))
         raise _broken()

@@ -4,6 +4,7 @@ Revoked names may be many. One small document has the revision of each shard; on
 one known are read.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from tidegate.model.registration import Revocation
 
 # What a gateway watches; ``REVOKED`` it reads as need be.
 WATCHED: tuple[Document[Any], ...] = (IDENTITY_KEYS, ACCESS, REVOCATIONS)
+
+AT_ONCE = 32  # shards that are asked for at a time
 
 # Reads a document that is not watched: ``Watcher.get``.
 Read = Callable[[Document[Any], str], Awaitable[Any]]
@@ -30,6 +33,7 @@ class Following:
         self._wanted: Mapping[str, int] | None = None  # None until the bus has answered
         self._known: dict[str, int] = {}
         self._keys: Keys | None = None
+        self.knows_revoked = False  # it has been known once who is revoked
 
     def changed(self, document: Document[Any], value: Any) -> None:
         if document is IDENTITY_KEYS:
@@ -53,24 +57,29 @@ class Following:
     async def catch_up(self) -> tuple[str, ...]:
         """Read the shards that have changed; sentences about those that cannot be read. Where the bus is away, the next
         call goes on."""
-        sentences = []
-        for shard, revision in dict(self._wanted or {}).items():
-            if self._known.get(shard) == revision:
-                continue
-            try:
-                revoked: Mapping[str, Revocation] = await self._read(REVOKED, shard) or {}
-            except BrokerUnavailableError:
-                break
-            except DamagedDocumentError as error:
-                sentences.append(str(error))
-            else:
-                self._judge_again(self._identities.revoked_changed(shard, revoked))
-            self._known[shard] = revision
+        stale = [one for one in (self._wanted or {}).items() if self._known.get(one[0]) != one[1]]
+        sentences: list[str] = []
+        for begin in range(0, len(stale), AT_ONCE):
+            found = await asyncio.gather(*(self._read_shard(*one) for one in stale[begin : begin + AT_ONCE]))
+            sentences += (sentence for sentence in found if sentence)
         self._hand_on_keys()
         return tuple(sentences)
 
+    async def _read_shard(self, shard: str, revision: int) -> str:
+        try:
+            revoked: Mapping[str, Revocation] = await self._read(REVOKED, shard) or {}
+        except BrokerUnavailableError:
+            return ""
+        except DamagedDocumentError as error:
+            self._known[shard] = revision
+            return str(error)
+        self._judge_again(self._identities.revoked_changed(shard, revoked))
+        self._known[shard] = revision
+        return ""
+
     def _hand_on_keys(self) -> None:
         """Not before the revoked names are known: whoever comes first could be one of them."""
+        self.knows_revoked = self.knows_revoked or not self.is_behind
         if self._keys is not None and not self.is_behind:
             keys, self._keys = self._keys, None
             self._identities.keys_changed(keys)

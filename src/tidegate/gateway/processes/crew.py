@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from tidegate.gateway.identity.settings import IdentitySettings
+from tidegate.gateway.listening import first_address
 from tidegate.gateway.processes.listening_sockets import open_listener_sets
 from tidegate.gateway.processes.orders import Order
 from tidegate.gateway.processes.process import Process
@@ -33,7 +34,8 @@ class Crew:
         self._classes = tuple(classes)
         self._identity = identity
         self._listener_sets = open_listener_sets(settings)
-        self.addresses = [one.address for one in self._listener_sets[0]]
+        self.mqtt_address = first_address(self._listener_sets[0], "mqtt", "websocket")
+        self.http_address = first_address(self._listener_sets[0], "http")
         slots = 2 * settings.processes  # an upgrade has twice as many for a while
         self.shared = Shared.create(
             processes=slots, buckets=len(settings.limits), clients_max=settings.sticky_clients_max

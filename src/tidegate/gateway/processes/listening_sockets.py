@@ -24,15 +24,14 @@ def open_listener_sets(settings: GatewaySettings) -> list[list[Bound]]:
 def _with_ports(settings: GatewaySettings) -> GatewaySettings:
     """With the ports that are free: a port that is in use would be shared with whom it belongs to."""
     tried = bind(settings)
-    ports = [one.address[1] for one in tried]
+    ports = iter([one.address[1] for one in tried])
     for one in tried:
         one.sock.close()
-    listeners = zip(settings.listeners, ports[2:], strict=True)
     return msgspec.structs.replace(
         settings,
-        port=ports[0],
-        http_port=ports[1],
-        listeners=tuple(msgspec.structs.replace(listener, port=port) for listener, port in listeners),
+        port=next(ports) if settings.plain_mqtt else settings.port,
+        http_port=next(ports) if settings.plain_http else settings.http_port,
+        listeners=tuple(msgspec.structs.replace(listener, port=next(ports)) for listener in settings.listeners),
     )
 
 

@@ -55,7 +55,9 @@ class Supervisor:
         self._say = say
         self._crew = Crew(installation, settings, classes, identity or IdentitySettings())
         self._loads = ProcessLoads(self._crew.shared)
-        self._mqtt, self._http = (f"{host}:{port}" for host, port in self._crew.addresses[:2])
+        self._mqtt = "{}:{}".format(*self._crew.mqtt_address)
+        http = self._crew.http_address
+        self._http = f"HTTP {http[0]}:{http[1]}" if http[1] else "no HTTP"
         self._due_s: dict[int, float] = {}  # listener sets that lack a process, and when one starts there
         self._pauses_s: dict[int, float] = {}
         self._upgrade_asked = False
@@ -134,7 +136,7 @@ class Supervisor:
             self._crew.tell_unattended()
         elif all(self._crew.is_kept(each) for each in range(self._settings.processes)):
             self._serves = True
-            self._say(f"Gateway {self._settings.name} is ready at {self._mqtt} (HTTP {self._http}).")
+            self._say(f"Gateway {self._settings.name} is ready at {self._mqtt} ({self._http}).")
 
     async def _stop(self) -> None:
         for process in self._crew.processes:

@@ -9,6 +9,7 @@ OTHER = "other"
 REASONS = (
     # Before a connection is taken.
     "too many connections",
+    "too many of one address",
     "bad PROXY header",
     "PROXY version 1 is not spoken",
     "TLS handshake failed",
@@ -60,6 +61,7 @@ REASONS = (
     "not for it to hear",
     "answers are not read",
     "keep-alive exceeded",
+    "does not acknowledge",
     "quota exceeded",
     "held too long",
     "held when it left",
