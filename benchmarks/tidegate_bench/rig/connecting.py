@@ -22,7 +22,7 @@ from tidegate.local.waiting import wait_until
 from tidegate.model.errors import TidegateError
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.children import Child
-from tidegate_bench.rig.clients import Credentials, open_clients, tls_context
+from tidegate_bench.rig.clients import open_clients, tls_context
 from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.processes import ProcessorTime, allow_open_files
 from tidegate_bench.rig.spreads import ratios_of
@@ -124,13 +124,9 @@ def main() -> None:
     parser.add_argument("--authority", help="certificate (PEM) to believe; without it there is no TLS")
     options = parser.parse_args()
     allow_open_files()
-<<<<<<< HEAD
     as_whom = credentials(load_installation(options.state))
-=======
-    as_whom: Credentials = partial(credentials, load_installation(options.state))
     if options.passwords is not None:
         as_whom = read_issued(options.passwords)
->>>>>>> wt-benchid
     tls = tls_context(options.authority) if options.authority else None
     _say({"ready": options.connects})
     if sys.stdin.readline():
