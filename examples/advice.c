@@ -1,7 +1,9 @@
 /* How a device follows advice without Tidegate's library: plain C, no allocation, no JSON parser.
  *
- * Subscribe to "tidegate/advice" at QoS 0 after every connect. Pass each message on that topic to take_advice(), and
- * ask interval_s() before every send. Times come from a clock that never jumps (CLOCK_MONOTONIC, a tick counter).
+ * Connect to the gateway by the device's own name, with the password that "tidegate device add NAME" prints. Subscribe
+ * to "tidegate/advice" at QoS 0 after every connect: every device may, and hears only what is meant for it. Pass each
+ * message on that topic to take_advice(), and ask interval_s() before every send. Times come from a clock that never
+ * jumps (CLOCK_MONOTONIC, a tick counter).
  *
  * Try it: cc -Wall -Wextra -o advice examples/advice.c && ./advice '{"interval_s": 1.5, "lifetime_s": 10}'
  */

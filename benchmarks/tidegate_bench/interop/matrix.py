@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tidegate.bus.installation import load_installation
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
 from tidegate.report.checks import Report
@@ -22,6 +23,7 @@ from tidegate_bench.interop.peer import Endpoint, InteropPeer, NotApplicableErro
 from tidegate_bench.interop.repeating import tallies
 from tidegate_bench.interop.scene import Scene
 from tidegate_bench.interop.stacks import mosquitto, nats
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.programs import installed
 from tidegate_bench.rig.servers import starter
 
@@ -57,6 +59,9 @@ Endpoints = Mapping[StackSide, Endpoint]
 
 # mosquitto_sub that is told to stop asks for its will where it can: by a reason code of MQTT 5.
 _IN_WORDS_OF_5 = {("mosquitto", "no will on normal end")}
+# All clients are one user, as they are at a broker, who may do everything: what is compared is what passes.
+APPLICATION = "interop"
+IDENTITY = {"applications": [{"name": APPLICATION, "publishes": ["#"], "subscribes": ["#"]}]}
 _NATS_3, _MOSQUITTO_5, _NATS_5 = ("NATS", 4), ("Mosquitto", 5), ("NATS", 5)
 
 
@@ -68,7 +73,6 @@ def run(progress: Progress, out: Path | None) -> Report:
     with contextlib.ExitStack() as opened:
         progress.step("Starting two brokers and a gateway before each.")
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-interop-")))
-        state.chmod(0o711)  # mosquitto, started by root, gives its rights up
         endpoints = open_endpoints(opened, state)
         outcomes = asyncio.run(compare(endpoints, clients, list(comparisons(clients)), progress.update))
     compared = sum(outcome.same is not None for outcome in outcomes)
@@ -93,21 +97,21 @@ def open_endpoints(opened: contextlib.ExitStack, state: Path) -> dict[StackSide,
     """The brokers' own endpoints, and the gateways'."""
     endpoints: dict[StackSide, Endpoint] = {}
     servers = opened.enter_context(starter(state.absolute()))
-    for broker, start, versions in (("NATS", nats, (4, 5)), ("Mosquitto", mosquitto, (5,))):
-        place = state / broker.lower()
-        installation = opened.enter_context(start(place, servers))
-        before = opened.enter_context(servers.gateway(place))
+    on_nats = opened.enter_context(nats(state / "nats"))
+    on_mosquitto = opened.enter_context(mosquitto(state / "mosquitto", servers, on_nats.control_urls))
+    for broker, installation, versions in (("NATS", on_nats, (4, 5)), ("Mosquitto", on_mosquitto, (5,))):
+        before = opened.enter_context(servers.gateway(state / broker.lower(), identity=IDENTITY))
+        assert before.state is not None
+        through = load_installation(before.state)
         for version in versions:
-            endpoints[StackSide(broker, version, through=False)] = _endpoint(
-                installation, installation.mqtt_addresses[0], version
-            )
-            endpoints[StackSide(broker, version, through=True)] = _endpoint(installation, before.address, version)
+            endpoints[StackSide(broker, version, through=False)] = _endpoint(installation, version)
+            endpoints[StackSide(broker, version, through=True)] = _endpoint(through, version)
     return endpoints
 
 
-def _endpoint(installation: Installation, address: tuple[str, int], version: int) -> Endpoint:
-    user, password = installation.mqtt_user, installation.mqtt_password
-    return Endpoint(host=address[0], port=address[1], user=user, password=password, version=version)
+def _endpoint(installation: Installation, version: int) -> Endpoint:
+    (host, port), (user, password) = installation.device_addresses[0], credentials(installation)(APPLICATION)
+    return Endpoint(host=host, port=port, user=user, password=password, version=version)
 
 
 def comparisons(clients: Iterable[str]) -> Iterable[Comparison]:

@@ -10,7 +10,7 @@ import psutil
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.installation import save_installation
-from tidegate.machine.ports import HOST, free_port
+from tidegate.machine.ports import HOST
 from tidegate.model.installation import Installation
 from tidegate_bench.rig.programs import installed
 from tidegate_bench.rig.servers import Starter
@@ -26,7 +26,7 @@ user {user}
 
 
 @contextlib.contextmanager
-def nats(state: Path, servers: Starter) -> Iterator[Installation]:  # noqa: ARG001 - as the other is called
+def nats(state: Path) -> Iterator[Installation]:
     """The embedded broker and its control bus."""
     with EmbeddedBrokers(state, BrokerSettings(nodes=1, slices=1)) as brokers:
         assert brokers.installation is not None
@@ -34,8 +34,8 @@ def nats(state: Path, servers: Starter) -> Iterator[Installation]:  # noqa: ARG0
 
 
 @contextlib.contextmanager
-def mosquitto(state: Path, servers: Starter) -> Iterator[Installation]:
-    """Mosquitto as an installation. No control bus: a gateway then goes by the installation's own brokers."""
+def mosquitto(state: Path, servers: Starter, control_urls: tuple[str, ...]) -> Iterator[Installation]:
+    """Mosquitto as an installation, with the control bus of another: from there a gateway knows who is who."""
     state.mkdir(mode=0o700)
     port, passwords = servers.free_port(), state / "passwords"
     subprocess.run(
@@ -49,7 +49,7 @@ def mosquitto(state: Path, servers: Starter) -> Iterator[Installation]:
     config.write_text(_MOSQUITTO.format(port=port, host=HOST, passwords=passwords, user=user))
     with servers.started("mosquitto", [installed("mosquitto"), "-c", str(config)], port):
         installation = Installation(
-            control_urls=(f"nats://{HOST}:{free_port({port})}",),
+            control_urls=control_urls,
             data_urls=(),
             mqtt_addresses=((HOST, port),),
             monitor_urls=(),

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from support.commands import Started, started
@@ -30,8 +29,7 @@ def judging(kind: str, here: Installation, state: Path, **settings: float) -> It
             if shutil.which("mosquitto") is None:
                 pytest.skip("left out: Mosquitto is not installed")
             servers = opened.enter_context(starter(state))
-            other = opened.enter_context(stacks.mosquitto(state / "mosquitto", servers))
-            here = msgspec.structs.replace(other, control_urls=here.control_urls)
+            here = opened.enter_context(stacks.mosquitto(state / "mosquitto", servers, here.control_urls))
         yield opened.enter_context(started(here, state, f"before-{kind}", **settings))
 
 
