@@ -207,7 +207,7 @@ class Gate:
         """It is known who a connection belongs to, or that it is nobody's."""
         self._unknown.discard(device)
         if isinstance(found, Refused) and presented.name:
-            self.remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
+            self.remember_end(presented.name, found.reason, device.address)
         if isinstance(found, Accepted):
             self._by_name.setdefault(found.name, set()).add(device)
             if found.expires_s is not None:
@@ -253,6 +253,7 @@ class Gate:
 
     def remember_end(self, name: str, reason: str, address: str) -> None:
         """Names that somebody only says are among them: so it is a short memory."""
+        name = name[:NAME_BYTES_MAX]
         self._ended.pop(name, None)
         self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
         if len(self._ended) > ENDS_REMEMBERED:
