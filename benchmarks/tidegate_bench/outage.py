@@ -17,15 +17,17 @@ from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
 from tidegate.bus.client import Bus
 from tidegate.bus.documents import GATEWAYS, ROUTES
+from tidegate.bus.issued import Credentials
 from tidegate.local.chain import Chain
 from tidegate.model.errors import BrokerUnavailableError
-from tidegate.model.installation import Installation
 from tidegate.model.observations import GatewayState
+from tidegate.model.readings import TELEMETRY
 from tidegate.model.routes import Broker, Routes
 from tidegate.mqtt.client import encode_connect, encode_publish
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
 from tidegate.settings.tree import Settings
+from tidegate_bench.rig.credentials import credentials
 
 OUTAGE_S = 60.0
 BEFORE_S = 5.0
@@ -40,6 +42,7 @@ WEIGHTS = (3.0, 1.0)
 # How far the share of the first broker may be from what the routes say.
 SHARE_OFF_MAX = 0.1
 GATEWAY = "gateway-1"
+READING = b'{"value": 21.5}'
 
 
 def run(progress: Progress, out: Path | None) -> Report:
@@ -60,13 +63,14 @@ def run(progress: Progress, out: Path | None) -> Report:
 class PublishingClient:
     """One client that publishes at QoS 1 until it is cancelled, and says what it noticed."""
 
-    def __init__(self, number: int, address: tuple[str, int], installation: Installation) -> None:
+    def __init__(self, number: int, address: tuple[str, int], as_whom: Credentials) -> None:
         self.number = number
+        self.name = f"outage-{number}"
         self.noticed: list[str] = []
         self.acknowledged = 0
         self.slowest_s = 0.0
         self.connected = asyncio.Event()
-        self._address, self._installation = address, installation
+        self._address, self._as_whom = address, as_whom
 
     async def live(self) -> None:
         try:
@@ -75,18 +79,17 @@ class PublishingClient:
             self.noticed.append(type(error).__name__)
 
     async def _publish(self) -> None:
-        here = self._installation
+        user, password = self._as_whom(self.name)
         reader, writer = await asyncio.open_connection(*self._address)
         try:
-            name = f"outage-{self.number}"
-            writer.write(encode_connect(name, user=here.mqtt_user, password=here.mqtt_password))
+            writer.write(encode_connect(self.name, user=user, password=password))
             async with asyncio.timeout(10.0):
                 answer = await reader.readexactly(4)
             if answer[3]:
                 self.noticed.append(f"CONNACK {answer[3]}")
                 return
             self.connected.set()
-            packet = encode_publish(b"outage/%d" % self.number, b"x" * 100, packet_id=1)
+            packet = encode_publish(f"{TELEMETRY}/{self.name}".encode(), READING, packet_id=1)
             while True:
                 started_s = time.monotonic()
                 writer.write(packet)
@@ -114,6 +117,8 @@ class PublishingClient:
 class _Outage:
     def __init__(self, chain: Chain, progress: Progress) -> None:
         self._chain, self._progress = chain, progress
+        # Before the outage: devices keep their passwords.
+        self._as_whom = credentials(chain.installation)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> tuple[list[dict[str, Any]], list[Check]]:
@@ -157,7 +162,7 @@ class _Outage:
     async def _start(self, numbers: range) -> list[PublishingClient]:
         address = self._chain.installation.gateway_mqtt
         assert address is not None
-        clients = [PublishingClient(number, address, self._chain.installation) for number in numbers]
+        clients = [PublishingClient(number, address, self._as_whom) for number in numbers]
         for client in clients:
             self._tasks.append(asyncio.create_task(client.live()))
             await asyncio.sleep(0.02)

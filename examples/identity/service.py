@@ -1,6 +1,6 @@
 """A service that knows who is who, for the method ``http``: replace ``PEOPLE`` by your own accounts.
 
-    python examples/identity/service.py 8099
+python examples/identity/service.py 8099
 """
 
 import hmac

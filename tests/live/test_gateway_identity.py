@@ -1,7 +1,6 @@
 """Who is let in by a gateway as it is by default, on real brokers: by which password, for how long, and who never."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -82,8 +81,9 @@ def test_a_device_that_says_no_user_name_is_called_by_its_client_id(gateway: Sta
 
 def _old(gateway: Started) -> tuple[str, str]:
     command(gateway, "device", "rotate", "rotated", "--grace", "0")
-    time.sleep(0.5)  # until every process has heard of it
-    return "rotated", password(gateway.here, "rotated", 1)
+    words = password(gateway.here, "rotated", 1)
+    until(lambda: all(code_of(gateway, "rotated", words) for _ in range(8)))  # until both processes know
+    return "rotated", words
 
 
 @VERSIONS

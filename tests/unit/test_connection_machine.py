@@ -13,7 +13,8 @@ from tidegate.gateway.connection.instructions import (
     TurnEnds,
     WakeAt,
 )
-from tidegate.gateway.connection.machine import UNACKNOWLEDGED_S_MAX, Connection, Phase
+from tidegate.gateway.connection.known import Phase
+from tidegate.gateway.connection.machine import UNACKNOWLEDGED_S_MAX, Connection
 from tidegate.gateway.identity.rights import AccessRules
 from tidegate.gateway.identity.verdicts import REVOKED, WRONG, Accepted
 from tidegate.model.identity import Access, Patterns

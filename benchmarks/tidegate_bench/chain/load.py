@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.bus.installation import load_installation
+from tidegate.bus.issued import Credentials
 from tidegate_bench.chain.devices import WINDOW, FlatOut, LoadDevice, Schedule
 from tidegate_bench.rig import clients as mqtt_clients
-from tidegate_bench.rig.clients import Credentials
 from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.percentiles import percentile
 from tidegate_bench.rig.processes import allow_open_files
@@ -171,7 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     allow_open_files()
     here = load_installation(options.state)
-    load = Load((options.host, options.port), options.devices, options.name, partial(credentials, here))
+    load = Load((options.host, options.port), options.devices, options.name, credentials(here))
     gc.disable()
     _say({"connected": options.devices, "window": WINDOW})
     while line := load.told.readline():

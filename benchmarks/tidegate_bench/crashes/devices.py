@@ -14,35 +14,56 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tidegate.bus.installation import load_installation
+from tidegate.bus.issued import Credentials
 from tidegate.devices.publisher import Publisher
 from tidegate.devices.publisher_settings import PublisherSettings
-from tidegate.model.installation import Installation
 from tidegate.model.readings import Reading
 from tidegate_bench.crashes.records import RecordFile
 from tidegate_bench.crashes.sending import AwkwardDevice, Repeater
+from tidegate_bench.rig.credentials import credentials
 
 GO, PAUSE = "go", "pause"
 PREFIX = "awkward"
+CONNECTIONS = 6
+
+
+def applications() -> list[dict[str, Any]]:
+    """What gateways have to know of the connections: each speaks for its own devices."""
+    return [{"name": _name(number), "speaks_for": [f"{_name(number)}-*"]} for number in range(CONNECTIONS)]
+
+
+def _name(number: int) -> str:
+    return f"{PREFIX}-{number}"
 
 
 class Line:
     """One connection and the devices behind it."""
 
-    def __init__(self, number: int, seed: str, installation: Installation, records: RecordFile, devices: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        seed: str,
+        address: tuple[str, int],
+        as_whom: Credentials,
+        *,
+        records: RecordFile,
+        devices: int,
+    ) -> None:
         chance = random.Random(f"{seed}/{number}")  # noqa: S311 - what is sent is seeded
         self._records = records
         self._repeater = Repeater(chance)
-        self._devices = [AwkwardDevice(f"{PREFIX}-{number}-{index}", chance) for index in range(devices)]
-        assert installation.gateway_mqtt is not None
+        self._devices = [AwkwardDevice(f"{_name(number)}-{index}", chance) for index in range(devices)]
+        user, password = as_whom(_name(number))
         self.publisher = Publisher(
-            client_id=f"{PREFIX}-{number}",
-            addresses=(installation.gateway_mqtt,),
-            user=installation.mqtt_user,
-            password=installation.mqtt_password,
+            client_id=_name(number),
+            addresses=(address,),
+            user=user,
+            password=password,
             acknowledgements=records,
             settings=PublisherSettings(acknowledge_timeout_s=6.0, connect_timeout_s=3.0, backoff_s_max=1.0),
             jitter=chance,
@@ -137,17 +158,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--state", type=Path, required=True, help="directory of the running installation")
     parser.add_argument("--records", type=Path, required=True, help="where to write what was sent and acknowledged")
     parser.add_argument("--seed", required=True)
-    parser.add_argument("--connections", type=int, default=6)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--devices", type=int, default=8, help="behind each connection")
     parser.add_argument("--rate", type=float, default=200.0, help="readings a second in all")
     given = parser.parse_args(arguments)
     installation = load_installation(given.state)
+    address, as_whom = installation.gateway_mqtt, credentials(installation)
+    assert address is not None
 
     async def all_of_it() -> None:
         records = RecordFile(given.records)
         with records:
             lines = [
-                Line(number, given.seed, installation, records, given.devices) for number in range(given.connections)
+                Line(number, given.seed, address, as_whom, records=records, devices=given.devices)
+                for number in range(given.connections)
             ]
             await run(lines, given.rate)
 

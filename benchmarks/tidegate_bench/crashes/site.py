@@ -1,6 +1,7 @@
 """The installation under faults: what ``tidegate up`` runs, on small disks and with clocks that can be set."""
 
 import contextlib
+import json
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from tidegate.local.parts import Part
 from tidegate.model.errors import TidegateError
 from tidegate.report.progress import Progress
 from tidegate.settings.tree import Settings, load
+from tidegate_bench.crashes import devices
 from tidegate_bench.crashes.alarms import Ears
 from tidegate_bench.crashes.clocks import Clocks
 from tidegate_bench.crashes.schedule import BROKERS, NODES
@@ -44,6 +46,7 @@ ENVIRONMENT = {
     "TIDEGATE_NODE__HEAP_MIB": "512",
     # Nobody is held: what is to be seen is what becomes of readings.
     "TIDEGATE_CONTROLLER__POLICY": "none",
+    "TIDEGATE_IDENTITY__APPLICATIONS": json.dumps(devices.applications()),
     "TIDEGATE_MAINTENANCE__EVERY_S": "3",
     "TIDEGATE_MAINTENANCE__SHARE": "1",
     "TIDEGATE_MAINTENANCE__LEASE_S": "5",

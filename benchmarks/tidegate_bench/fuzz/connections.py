@@ -19,7 +19,8 @@ from tidegate.gateway.connection.instructions import (
     ToBroker,
     ToDevice,
 )
-from tidegate.gateway.connection.machine import Connection, Phase
+from tidegate.gateway.connection.known import Phase
+from tidegate.gateway.connection.machine import Connection
 from tidegate.gateway.connection.passing import TopicRules
 from tidegate.gateway.connection.terms import Terms
 from tidegate.gateway.identity.rights import Grant, Rights

@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tidegate.bus.installation import load_installation, save_installation
 from tidegate.report.checks import Check, Report
 from tidegate.report.progress import Progress
-from tidegate_bench.gateway.stand import Stand, StandBroker, stand
+from tidegate_bench.gateway.stand import stand
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.children import Child
 from tidegate_bench.rig.servers import ServerProcess
+from tidegate_bench.rig.steady_load import IDENTITY
 
 REPETITIONS = 10
 DEVICES, CONNECTIONS = 400, 40
@@ -34,10 +32,10 @@ def run(progress: Progress, out: Path | None) -> Report:
     with stand(out) as here:
         broker = here.nats()
         with (
-            here.starter.gateway(broker.state, {"processes": 1, "ledger": True}) as on,
-            here.starter.gateway(broker.state, {"processes": 1, "ledger": False}) as off,
+            here.starter.gateway(broker.state, {"processes": 1, "ledger": True}, identity=IDENTITY) as on,
+            here.starter.gateway(broker.state, {"processes": 1, "ledger": False}, identity=IDENTITY) as off,
         ):
-            rows = list(_repetitions(here, broker, {"on": on, "off": off}, progress))
+            rows = list(_repetitions({"on": on, "off": off}, progress))
     return Report("bench ledger", rows, [check(rows)], round(time.monotonic() - began_s, 1))
 
 
@@ -51,27 +49,23 @@ def ratios(rows: list[dict[str, Any]]) -> list[float]:
     return [cost[number, "on"] / cost[number, "off"] for number in sorted({row["repetition"] for row in rows})]
 
 
-def _repetitions(
-    here: Stand, broker: StandBroker, gateways: dict[str, ServerProcess], progress: Progress
-) -> Iterator[dict[str, Any]]:
+def _repetitions(gateways: dict[str, ServerProcess], progress: Progress) -> Iterator[dict[str, Any]]:
     names = list(gateways)
     for number in range(REPETITIONS):
         for name in names if number % 2 else reversed(names):
             progress.step(f"repetition {number + 1} of {REPETITIONS}: ledger {name}")
-            yield {"repetition": number, "ledger": name, **_measured(here, broker, gateways[name], number)}
+            yield {"repetition": number, "ledger": name, **_measured(gateways[name], number)}
 
 
-def _measured(here: Stand, broker: StandBroker, gateway: ServerProcess, number: int) -> dict[str, Any]:
-    state = here.directory / f"through-{gateway.port}"
-    state.mkdir(exist_ok=True)
-    installation = load_installation(broker.state)
-    save_installation(msgspec.structs.replace(installation, mqtt_addresses=(gateway.address,)), state)
+def _measured(gateway: ServerProcess, number: int) -> dict[str, Any]:
+    assert gateway.state is not None
     before_s = processes.cpu_s(gateway.pid)
     load = Child(
         "rig.steady_load",
         "--json",
-        state=state,
-        acks=state / f"acks-{number}",
+        "--through-gateway",
+        state=gateway.state,
+        acks=gateway.state / f"acks-{number}",
         devices=DEVICES,
         connections=CONNECTIONS,
         rate=RATE_PER_S,

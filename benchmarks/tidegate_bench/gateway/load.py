@@ -18,7 +18,6 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +132,7 @@ def main() -> None:
         (options.host, options.port),
         options.connections,
         name=f"bench-{options.load}",
-        credentials=partial(credentials, installation),
+        credentials=credentials(installation),
         tls=mqtt_clients.tls_context(options.authority) if options.authority else None,
         payload=PAYLOAD,
         send_buffer_bytes=SEND_BUFFER_BYTES if options.load == "batched" else None,

@@ -27,6 +27,7 @@ from tidegate.model.installation import Installation
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.certificates import Certificate
 from tidegate_bench.rig.children import Child
+from tidegate_bench.rig.clients import IDENTITY
 from tidegate_bench.rig.percentiles import percentile
 from tidegate_bench.rig.servers import ServerProcess, Starter, starter
 
@@ -62,12 +63,14 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     proxy: ServerProcess | None = None
 
     def options(self, certificate: Path | None) -> dict[str, Any]:
+        state = self.broker.state
         if self.proxy is None:
             port = self.broker.address[1]
         else:
             port = self.proxy.port if certificate is None else self.proxy.tls_port
+            state = self.proxy.state or state
         believed = {} if certificate is None else {"authority": certificate}
-        return {"state": self.broker.state, "host": HOST, "port": port, **believed}
+        return {"state": state, "host": HOST, "port": port, **believed}
 
 
 class Stand:
@@ -98,7 +101,8 @@ class Stand:
             if not tls:
                 proxies.append(opened.enter_context(self.starter.forwarder(broker.address)))
             certificate = self.certificate if tls else None
-            proxies.append(opened.enter_context(self.starter.gateway(broker.state, settings, certificate)))
+            gateway = self.starter.gateway(broker.state, settings, certificate, identity=IDENTITY)
+            proxies.append(opened.enter_context(gateway))
             yield [
                 Way(through="direct", broker=broker),
                 *(Way(through=proxy.name, broker=broker, proxy=proxy) for proxy in proxies),

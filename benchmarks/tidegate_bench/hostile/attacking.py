@@ -12,12 +12,16 @@ import socket
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import msgspec
 
+from tidegate.bus.installation import load_installation
+from tidegate.bus.issued import Credentials
 from tidegate_bench.hostile.attacks import Attack, attacks
-from tidegate_bench.hostile.packets import ANYBODY
+from tidegate_bench.hostile.packets import ANYBODY, PASSWORD
 from tidegate_bench.hostile.words import mqtt_words, tls_words, websocket_words
+from tidegate_bench.rig.credentials import credentials
 
 SOCKETS_MAX = 250
 ATTEMPTS_PER_S = 100.0
@@ -30,8 +34,7 @@ _READ_BYTES_MAX = 65_536
 
 class AttackOrder(msgspec.Struct, frozen=True, kw_only=True):
     listeners: dict[str, tuple[str, int]]
-    user: str
-    password: str
+    state: str  # directory that says as whom to connect
     names: tuple[str, ...]  # of the attacks
 
 
@@ -46,13 +49,15 @@ class AttackResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def perform(order: AttackOrder) -> list[AttackResult]:
-    wanted = [attack for attack in attacks(order.user, order.password) if attack.name in order.names]
+    wanted = [attack for attack in attacks() if attack.name in order.names]
+    as_whom = credentials(load_installation(Path(order.state)))
     turns, number = asyncio.Semaphore(SOCKETS_MAX), itertools.count()
     found: dict[str, list[tuple[bool, float, str]]] = {attack.name: [] for attack in wanted}
 
     async def attempt(attack: Attack) -> None:
         async with turns:
-            closed, seconds, words = await _attempt(attack, order.listeners[attack.listener], next(number))
+            one = _as_somebody(attack, next(number), as_whom)
+            closed, seconds, words = await _attempt(one, order.listeners[attack.listener])
         ending = f"{'closed' if closed else 'open'}, {words or 'no words'}"
         found[attack.name].append((attack.is_clean(closed, seconds, words), seconds, ending))
 
@@ -79,9 +84,20 @@ def _result(name: str, tries: list[tuple[bool, float, str]]) -> AttackResult:
     )
 
 
-async def _attempt(attack: Attack, address: tuple[str, int], number: int) -> tuple[bool, float, str]:
+def _as_somebody(attack: Attack, number: int, as_whom: Credentials) -> Attack:
+    """By a name of its own, with the password that belongs to it."""
+    name = b"hostile-%06d" % (number % 1_000_000)
+    password = as_whom(name.decode())[1].encode()
+    assert len(password) == len(PASSWORD), "packets stay whole"
+
+    def said(data: bytes) -> bytes:
+        return data.replace(ANYBODY, name).replace(PASSWORD, password)
+
+    return msgspec.structs.replace(attack, opening=said(attack.opening), sends=said(attack.sends))
+
+
+async def _attempt(attack: Attack, address: tuple[str, int]) -> tuple[bool, float, str]:
     """Whether it was closed, how long after the last good byte, and with which words."""
-    client_id = b"hostile-%06d" % (number % 1_000_000)
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setblocking(False)
@@ -93,13 +109,13 @@ async def _attempt(attack: Attack, address: tuple[str, int], number: int) -> tup
             return False, 0.0, "cannot connect"
         before = b""
         if attack.opening:
-            before = await _open(connection, attack.opening.replace(ANYBODY, client_id))
+            before = await _open(connection, attack.opening)
             if not before:
                 return True, 0.0, "the opening was not answered"
         started_s = time.monotonic()
         data, closed = bytearray(before), asyncio.Event()
         reading = asyncio.create_task(_read(connection, data, closed)) if attack.reads else None
-        sending = asyncio.create_task(_send(connection, attack, client_id))
+        sending = asyncio.create_task(_send(connection, attack))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
                 await closed.wait()
@@ -135,8 +151,8 @@ async def _read(connection: socket.socket, data: bytearray, closed: asyncio.Even
     closed.set()
 
 
-async def _send(connection: socket.socket, attack: Attack, client_id: bytes) -> None:
-    loop, data = asyncio.get_running_loop(), attack.sends.replace(ANYBODY, client_id)
+async def _send(connection: socket.socket, attack: Attack) -> None:
+    loop, data = asyncio.get_running_loop(), attack.sends
     with contextlib.suppress(OSError):
         if attack.drip_s:
             for place in range(len(data)):

@@ -9,7 +9,11 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.model.readings import TELEMETRY
 from tidegate_bench.hostile.packets import (
+    ANYBODY,
+    OWN_TOPIC,
+    PASSWORD,
     connect,
     frame,
     packet,
@@ -29,7 +33,11 @@ STAYS_S = 2.0
 SILENCE = b""
 PROPERTIES = 5_000
 PINGS = 2_000
+REFUSED = 500  # publishes, and filters, of one attempt
+VICTIM = "bystander-0"
 
+_VICTIMS_TOPIC = f"{TELEMETRY}/{VICTIM}".encode()
+_SHOWN = {4: "3.1.1", 5: "5"}
 _NOTHING = ("",)
 _ANY_CLOSE = ("", "close 1000", "close 1001", "close 1002", "close 1003", "close 1008", "close 1011")
 # There is no one code for more than a server is willing to take.
@@ -58,11 +66,14 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
         return closed and seconds <= self.within_s and words in self.words
 
 
-def attacks(user: str, password: str) -> tuple[Attack, ...]:
+def attacks(user: str = ANYBODY.decode(), password: str = PASSWORD.decode()) -> tuple[Attack, ...]:
+    """By clients that are let in, unless they never get that far; what stands for names is replaced at each attempt."""
     return (
         *_before_connect(user, password),
+        *_not_let_in(user, password),
         *_hung_up_on(user, password),
         *_after_connect(user, password),
+        *_not_its_own(user, password),
         *_keep_alive(user, password),
         *_other_listeners(),
     )
@@ -107,9 +118,49 @@ def _before_connect(user: str, password: str) -> Iterator[Attack]:
     yield Attack(name="connects and says nothing", sends=SILENCE, within_s=late_s, times=20)
 
 
+def _not_let_in(user: str, password: str) -> Iterator[Attack]:
+    """Who has no password, or not that of the name it says."""
+    no_key = f"tg1.{'0' * 6}.1.{'A' * 24}"
+    for version, wrong, forbidden in ((4, "CONNACK 4", "CONNACK 5"), (5, "CONNACK 0x86", "CONNACK 0x87")):
+        shown = _SHOWN[version]
+        for name, sends in (
+            ("a guessed password", connect(version, user, "guess")),
+            ("a password by no key", connect(version, user, no_key)),
+            ("another's name", connect(version, VICTIM, password)),
+        ):
+            yield Attack(name=f"{name} ({shown})", version=version, sends=sends, words=(wrong,))
+        will = (b"\0" if version == 5 else b"") + text(_VICTIMS_TOPIC) + text(b"gone")
+        sends = connect(version, user, password, flags=0xC6, will=will)
+        yield Attack(name=f"will on another's topic ({shown})", version=version, sends=sends, words=(forbidden,))
+
+
+def _not_its_own(user: str, password: str) -> Iterator[Attack]:
+    """Topics of others, again and again. Only MQTT 5 has words for a publish that is not passed on."""
+    ping = packet(0xC0, b"")
+    forged = publish(4, _VICTIMS_TOPIC)
+    yield Attack(name="publish on another's topic (3.1.1)", opening=connect(4, user, password), sends=forged)
+    many = publish(5, _VICTIMS_TOPIC) * REFUSED
+    filters = text(b"#") + b"\1"
+    for name, version, sends in (
+        ("publishes on others' topics", 5, many + ping),
+        ("SUBSCRIBE to everything", 4, subscribe(4, filters * REFUSED) + ping),
+        ("SUBSCRIBE to everything", 5, subscribe(5, filters * REFUSED) + ping),
+    ):
+        yield Attack(
+            name=f"{name} ({_SHOWN[version]})",
+            version=version,
+            opening=connect(version, user, password),
+            sends=sends,
+            ends="stays",
+            within_s=STAYS_S,
+            words=("PINGRESP",),
+            times=10,
+        )
+
+
 def _hung_up_on(user: str, password: str) -> Iterator[Attack]:
     """What the embedded broker closes the connection for: that client shall hear it at once, and wait for nobody."""
-    spaced = text(b"a b") + text(b"gone")
+    spaced = text(OWN_TOPIC + b"/a b") + text(b"gone")
     yield Attack(name="will on a topic with a space (3.1.1)", sends=connect(4, user, password, flags=0xC6, will=spaced))
     yield Attack(
         name="will on a topic with a space (5)",
@@ -132,11 +183,11 @@ def _after_connect(user: str, password: str) -> Iterator[Attack]:
     for version in (4, 5):
         for name, sends, codes in (
             ("zero-length topic", publish(version, b""), (error, topic)),
-            ("wildcard in a topic", publish(version, b"a/#"), (topic,)),
-            ("wildcard of NATS in a topic", publish(version, b"a/>"), (topic,)),
-            ("topic is no UTF-8", publish(version, b"\xff\xfe"), (malformed, topic)),
-            ("NUL in a topic", publish(version, b"a\0b"), (malformed, topic)),
-            ("QoS 3", publish(version, b"a", first=0x36), (malformed,)),
+            ("wildcard in a topic", publish(version, OWN_TOPIC + b"/#"), (topic,)),
+            ("wildcard of NATS in a topic", publish(version, OWN_TOPIC + b"/>"), (topic,)),
+            ("topic is no UTF-8", publish(version, OWN_TOPIC + b"\xff\xfe"), (malformed, topic)),
+            ("NUL in a topic", publish(version, OWN_TOPIC + b"\0b"), (malformed, topic)),
+            ("QoS 3", publish(version, OWN_TOPIC, first=0x36), (malformed,)),
             ("PUBLISH of 200 MiB announced", b"\x32\x80\x80\x80\x64" + text(b"a"), (large,)),
             ("a length of five bytes", b"\x32\xff\xff\xff\xff\x01", (malformed,)),
             ("second CONNECT", connect(version, user, password), (error,)),
@@ -146,9 +197,13 @@ def _after_connect(user: str, password: str) -> Iterator[Attack]:
             ("packet type 0", packet(0x00, b""), (malformed, error)),
             *(
                 (
-                    ("topic alias 0", publish(5, b"a", properties=topic_alias(0)), (alias,)),
+                    ("topic alias 0", publish(5, OWN_TOPIC, properties=topic_alias(0)), (alias,)),
                     ("unknown topic alias", publish(5, b"", properties=topic_alias(1)), (error, alias)),
-                    ("thousands of user properties", publish(5, b"a", properties=user_properties(PROPERTIES)), None),
+                    (
+                        "thousands of user properties",
+                        publish(5, OWN_TOPIC, properties=user_properties(PROPERTIES)),
+                        None,
+                    ),
                 )
                 if version == 5
                 else ()

@@ -5,11 +5,14 @@ import contextlib
 import itertools
 import time
 
+from tidegate.bus.issued import Credentials
+from tidegate.model.readings import TELEMETRY
 from tidegate.mqtt.client import DISCONNECT, encode_connect, encode_publish
 
 CLIENTS = 30
 NEWCOMERS = 2
 EVERY_S = 0.1
+READING = b'{"value": 21.5, "note": "as long as the readings of many devices are, with some words about where it is"}'
 _PUBACK_BYTES = 4
 _CONNACK_BYTES = 4
 
@@ -18,11 +21,11 @@ class Bystanders:
     """Use as an asynchronous context manager. ``delays_s`` grows by one per acknowledged publish, ``connects_s`` by one
     per client that was taken on."""
 
-    def __init__(self, address: tuple[str, int], user: str, password: str) -> None:
+    def __init__(self, address: tuple[str, int], as_whom: Credentials) -> None:
         self.delays_s: list[float] = []
         self.connects_s: list[float] = []
         self.lost = 0
-        self._address, self._user, self._password = address, user, password
+        self._address, self._as_whom = address, as_whom
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Bystanders":
@@ -48,7 +51,7 @@ class Bystanders:
     async def _come_and_go(self, number: int) -> None:
         """One that is not taken on is lost."""
         for turn in itertools.count():
-            packet = encode_connect(f"newcomer-{number}-{turn % 1_000}", user=self._user, password=self._password)
+            packet = self._connect(f"newcomer-{number}-{turn % 1_000}")
             started_s = time.perf_counter()
             try:
                 reader, writer = await asyncio.open_connection(*self._address)
@@ -62,13 +65,17 @@ class Bystanders:
                 self.lost += 1
             await asyncio.sleep(EVERY_S / 2)
 
+    def _connect(self, name: str) -> bytes:
+        user, password = self._as_whom(name)
+        return encode_connect(name, user=user, password=password, keep_alive_s=60)
+
     async def _publish(self, number: int) -> None:
         reader, writer = await asyncio.open_connection(*self._address)
         name = f"bystander-{number}"
         try:
-            writer.write(encode_connect(name, user=self._user, password=self._password, keep_alive_s=60))
+            writer.write(self._connect(name))
             await reader.readexactly(_CONNACK_BYTES)
-            packet = encode_publish(b"bystanders/%d" % number, b"x" * 100, packet_id=1)
+            packet = encode_publish(f"{TELEMETRY}/{name}".encode(), READING, packet_id=1)
             due_s = time.monotonic()
             while True:
                 due_s = max(due_s + EVERY_S, time.monotonic() - EVERY_S)

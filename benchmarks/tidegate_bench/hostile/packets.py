@@ -1,9 +1,13 @@
 """Packets that no library would send: MQTT of both versions, with every field open to abuse."""
 
+from tidegate.model.readings import TELEMETRY
 from tidegate.mqtt.fields import encode_length
 
-# Stands for a client id that no other attempt has; the same length, so that packets stay whole.
+# Stands for a name that no other attempt has; the same length, so that packets stay whole.
 ANYBODY = b"hostile-000000"
+# Stands for the password of that name, and is as long.
+PASSWORD = b"tg1.000000.1.000000000000000000000000"
+OWN_TOPIC = TELEMETRY.encode() + b"/" + ANYBODY
 
 
 def text(value: bytes) -> bytes:

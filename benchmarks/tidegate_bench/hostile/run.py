@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.brokers.nats.embedded import EmbeddedBrokers
 from tidegate.brokers.settings import BrokerSettings
+from tidegate.bus.installation import load_installation
 from tidegate.machine.ports import HOST
 from tidegate.report.checks import Report
 from tidegate.report.progress import Progress
@@ -22,6 +23,7 @@ from tidegate_bench.hostile.bystanders import Bystanders
 from tidegate_bench.hostile.checks import Round, checks
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.servers import ServerProcess, Starter, starter
 
 ROUNDS = 6
@@ -36,16 +38,13 @@ def run(progress: Progress, out: Path | None) -> Report:
     with contextlib.ExitStack() as opened:
         progress.step("Starting a broker and a gateway with four listeners.")
         state = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-hostile-")))
-        brokers = opened.enter_context(EmbeddedBrokers(state, BrokerSettings(nodes=1, slices=1)))
-        assert brokers.installation is not None
-        installation = brokers.installation
+        opened.enter_context(EmbeddedBrokers(state, BrokerSettings(nodes=1, slices=1)))
         servers = opened.enter_context(starter(state.absolute()))
         listeners, settings = _listeners(state.absolute(), servers)
         attacked = opened.enter_context(servers.gateway(state, settings))
         order = AttackOrder(
             listeners={"mqtt": attacked.address, **listeners},
-            user=installation.mqtt_user,
-            password=installation.mqtt_password,
+            state=str(attacked.state),
             names=(),
         )
         outcome = asyncio.run(_Fight(order, attacked, progress).fight())
@@ -91,8 +90,9 @@ class _Fight:
 
     async def fight(self) -> tuple[list[dict[str, Any]], list[Any]]:
         order = self._order
-        names = [attack.name for attack in attacks(order.user, order.password)]
-        async with _sink() as sink, Bystanders(order.listeners["mqtt"], order.user, order.password) as others:
+        names = [attack.name for attack in attacks()]
+        as_whom = credentials(load_installation(Path(order.state)))
+        async with _sink() as sink, Bystanders(order.listeners["mqtt"], as_whom) as others:
             self._sink = sink
             await asyncio.sleep(WARM_UP_S)
             before_mib = self._memory_mib()

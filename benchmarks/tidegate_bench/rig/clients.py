@@ -9,7 +9,9 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 
+from tidegate.bus.issued import Credentials
 from tidegate.model.errors import TidegateError
+from tidegate.model.identity import OWN_NAME
 from tidegate.mqtt.client import ConnectionAnswered, Decoder, Event, encode_connect, encode_publish
 
 KEEP_ALIVE_S = 3_600
@@ -17,17 +19,17 @@ KEEP_ALIVE_S = 3_600
 OPENING_MAX = 50
 ANSWER_S_MAX = 60.0
 MARKER_ID = 1
-
-# User and password of the client of a name.
-Credentials = Callable[[str], tuple[str, str]]
+# No slice keeps what is published below it. A gateway lets a device publish there that has this among its patterns.
+TOPICS = "bench"
+IDENTITY = {"devices": {"publishes": [f"{TOPICS}/{OWN_NAME}"], "subscribes": []}}
 
 
 class LoadClient:
     """One connection. ``packet`` is what it publishes, again and again."""
 
-    def __init__(self, number: int, connected: socket.socket, payload: bytes) -> None:
+    def __init__(self, name: str, connected: socket.socket, payload: bytes) -> None:
         self.socket = connected
-        self.topic = f"bench/{number}".encode()
+        self.topic = f"{TOPICS}/{name}".encode()
         self.packet = encode_publish(self.topic, payload)
         self._decoder = Decoder()
 
@@ -79,9 +81,10 @@ def open_clients(
     try:
         for first in range(0, count, OPENING_MAX):
             for number in range(first, min(count, first + OPENING_MAX)):
-                client = LoadClient(number, _connect(address, tls, send_buffer_bytes), payload)
+                own_name = f"{name}-{number}"
+                client = LoadClient(own_name, _connect(address, tls, send_buffer_bytes), payload)
                 clients.append(client)
-                client.send_all(_encoded_connect(f"{name}-{number}", credentials))
+                client.send_all(_encoded_connect(own_name, credentials))
             for client in clients[first:]:
                 _await_acceptance(client, address)
     except BaseException:

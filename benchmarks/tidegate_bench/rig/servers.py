@@ -16,6 +16,7 @@ from tidegate.machine.ports import HOST, free_port
 from tidegate.machine.spawning import Spawner
 from tidegate.model.errors import TidegateError
 from tidegate_bench.rig.certificates import Certificate
+from tidegate_bench.rig.credentials import save_through, settle_keys
 from tidegate_bench.rig.programs import installed
 from tidegate_bench.rig.toml import to_toml
 
@@ -62,13 +63,15 @@ backend brokers
 
 
 class ServerProcess(LocalProcess):
-    """One of the processes under test, with everything it started. ``tls_port`` is 0 where there is no TLS."""
+    """One of the processes under test, with everything it started. ``tls_port`` is 0 where there is no TLS; ``state``
+    says as whom clients come to a gateway."""
 
     def __init__(
         self, name: str, command: list[str], log: Path, spawner: Spawner, *, port: int, tls_port: int = 0
     ) -> None:
         super().__init__(name, command, log=log)
         self.port, self.tls_port = port, tls_port
+        self.state: Path | None = None
         self._path, self._spawner = log, spawner
 
     @property
@@ -142,22 +145,26 @@ class Starter:
         settings: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
         sources: Path | None = None,
+        identity: Mapping[str, Any] | None = None,
     ) -> Iterator[ServerProcess]:
-        """A gateway for the installation in ``state``; with a certificate it has a listener for TLS as well. With
-        ``sources`` it runs the code of another checkout."""
+        """A gateway for the installation in ``state``, which judges its clients as it does by default, unless
+        ``identity`` says otherwise; with a certificate it has a listener for TLS as well. With ``sources`` it runs the
+        code of another checkout."""
         port, tls_port = self.free_port(), self.free_port() if certificate else 0
         own = {"port": port, "connections_max": CONNECTIONS_MAX, **(settings or {})}
         if certificate is not None:
             own["listeners"] = [
                 {"port": tls_port, "certificate": str(certificate.certificate), "key": str(certificate.key)}
             ]
-        lines = ["[gateway]", *(f"{key} = {to_toml(value)}" for key, value in own.items()), ""]
-        config = self._write(f"gateway-{port}.toml", "\n".join(lines))
+        sections = {"gateway": own, **({} if identity is None else {"identity": identity})}
+        config = self._write(f"gateway-{port}.toml", "\n".join(_lines(sections)))
+        settle_keys(state)
         command = [sys.executable, "-m", "tidegate.cli.main", "gateway", "--name", f"bench-{port}"]
         command += ["--state", str(state), "--config", str(config)]
         if sources is not None:
             command = ["env", f"PYTHONPATH={sources}", *command]
         with self.started("tidegate", command, port, tls_port, words=" is ready at ") as server:
+            server.state = save_through(state, server.address, self._directory / f"through-{port}")
             yield server
 
     @contextlib.contextmanager
@@ -183,6 +190,13 @@ class Starter:
         path = self._directory / name
         path.write_text(text)
         return path
+
+
+def _lines(sections: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, settings in sections.items():
+        yield f"[{name}]"
+        yield from (f"{key} = {to_toml(value)}" for key, value in settings.items())
+        yield ""
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 What it sends is a pure function of its arguments: reading number g of the load belongs to device g mod devices, has the
 sequence g div devices and is due at g / rate; its value depends on the seed, the device and the sequence, and so does
 its time when an event time is given. Two runs with the same arguments therefore store the same readings.
+
+It goes to the brokers, as a gateway does, or through a gateway: there it is an application that speaks for its devices.
 """
 
 import argparse
@@ -26,7 +28,12 @@ from tidegate.devices.simulated_values import value_of
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.installation import Installation
 from tidegate.model.readings import Reading
+from tidegate_bench.rig.credentials import credentials
 from tidegate_bench.rig.load_publisher import LoadPublisher
+
+APPLICATION = "load"
+# What a gateway has to know of it.
+IDENTITY = {"applications": [{"name": APPLICATION, "speaks_for": ["*"]}]}
 
 
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +51,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     window: int = WINDOW
     drain_s: float = 30.0
     prefix: str = "device"
+    through_gateway: bool = False
 
     def __post_init__(self) -> None:
         if self.seconds is None and self.count is None:
@@ -108,14 +116,16 @@ async def run(plan: LoadPlan, installation: Installation, acks: Path, stop: asyn
 
 
 def _publisher(plan: LoadPlan, installation: Installation, number: int, file: AckFile) -> LoadPublisher:
-    addresses = installation.mqtt_addresses
+    addresses, user, password = installation.mqtt_addresses, installation.mqtt_user, installation.mqtt_password
+    if plan.through_gateway:
+        addresses, (user, password) = installation.device_addresses, credentials(installation)(APPLICATION)
     first = number % max(1, len(addresses))
     return LoadPublisher(
         client_id=f"{plan.prefix}-{plan.boot}-{number}",
         # Each connection begins with another broker.
         addresses=(*addresses[first:], *addresses[:first]),
-        user=installation.mqtt_user,
-        password=installation.mqtt_password,
+        user=user,
+        password=password,
         acknowledgements=file,
         settings=PublisherSettings(window=plan.window),
         jitter=random.Random(f"{plan.seed}/{number}"),  # noqa: S311 - it spreads load, it guards nothing
@@ -186,6 +196,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--window", type=int, default=WINDOW, help="unacknowledged readings per connection")
     add("--drain-s", type=float, default=30.0, help="how long to wait for the last acknowledgements")
     add("--prefix", default="device", help="the devices' names begin so, and so does the file's")
+    add("--through-gateway", action="store_true", help=f"as the application {APPLICATION}, which it has to know")
     add("--json", action="store_true", help="one JSON line at the end instead of a sentence")
     return parser.parse_args(arguments)
 

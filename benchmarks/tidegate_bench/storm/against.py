@@ -45,7 +45,8 @@ def _compared(progress: Progress, other: Path, pairs: int) -> Report:
         targets = []
         for name, sources in (("this", Path(tidegate.__file__).parents[1]), ("other", other)):
             gateway = opened.enter_context(servers.gateway(state, sources=sources))
-            targets.append(ConnectTarget(name=name, address=gateway.address, pids=(gateway.pid,), state=state))
+            own_state = gateway.state or state
+            targets.append(ConnectTarget(name=name, address=gateway.address, pids=(gateway.pid,), state=own_state))
         rows = list(connect_costs(targets[0], targets[1], pairs=pairs, tell=progress.step))
     rows.append({"part": "ratio", **connect_cost_ratio(rows, "this", "other")})
     return Report("connecting", rows, [], round(time.monotonic() - began_s, 1))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.bus.installation import load_installation
-from tidegate.model.installation import Installation
+from tidegate.bus.issued import Credentials
 from tidegate.mqtt.client import encode_connect
 from tidegate_bench.rig.clients import tls_context
 from tidegate_bench.rig.credentials import credentials
@@ -153,8 +153,8 @@ def main() -> None:
     parser.add_argument("--authority", help="certificate (PEM) to believe; without it there is no TLS")
     options = parser.parse_args()
     allow_open_files()
-    installation = load_installation(options.state)
-    connects = [_encoded_connect(installation, f"{options.name}-{number}") for number in range(options.clients)]
+    as_whom = credentials(load_installation(options.state))
+    connects = [_encoded_connect(f"{options.name}-{number}", as_whom) for number in range(options.clients)]
     tls = tls_context(options.authority) if options.authority else None
     storm = Storm((options.host, options.port), connects, tls)
     _say({"ready": options.clients})
@@ -163,8 +163,8 @@ def main() -> None:
         run(storm, options.clients)
 
 
-def _encoded_connect(installation: Installation, name: str) -> bytes:
-    user, password = credentials(installation, name)
+def _encoded_connect(name: str, as_whom: Credentials) -> bytes:
+    user, password = as_whom(name)
     return encode_connect(name, user=user, password=password, keep_alive_s=3_600)
 
 

@@ -65,13 +65,15 @@ class Stage:
 
     def through(self, name: str) -> Iterator[Row]:
         with self._servers.gateway(self._state) as gateway:
-            whole, looks = bounced(self._brokers, self._crowd(f"storm-{name}", gateway.address), gateway)
+            crowd = self._crowd(f"storm-{name}", gateway.address, gateway.state)
+            whole, looks = bounced(self._brokers, crowd, gateway)
         yield {"part": STORM, **whole}
         yield from ({"part": SERIES, **look} for look in thinned(looks, SERIES_STEP_S))
 
     def through_tls(self, name: str) -> Iterator[Row]:
         with self._servers.gateway(self._state, None, self._certificate) as gateway:
-            crowd = self._crowd(f"tls-{name}", (HOST, gateway.tls_port), self._certificate.certificate)
+            tls_address, certificate = (HOST, gateway.tls_port), self._certificate.certificate
+            crowd = self._crowd(f"tls-{name}", tls_address, gateway.state, certificate)
             whole, _ = bounced(self._brokers, crowd, gateway)
         yield {"part": STORM_TLS, **whole}
 
@@ -82,7 +84,7 @@ class Stage:
             self._servers.forwarder(broker_address(self._brokers), processes=GatewaySettings().processes) as forwarder,
         ):
             both = [
-                ConnectTarget(name=one.name, address=one.address, pids=(one.pid,), state=self._state)
+                ConnectTarget(name=one.name, address=one.address, pids=(one.pid,), state=one.state or self._state)
                 for one in (gateway, forwarder)
             ]
             rows = list(connect_costs(both[0], both[1], connects=CLIENTS, tell=progress.step))
@@ -90,8 +92,10 @@ class Stage:
         ratio = connect_cost_ratio(rows, gateway.name, forwarder.name, "connect_cost_vs_forwarder")
         return [*rows, {"part": CONNECT_COST, **costs, **ratio}]
 
-    def _crowd(self, name: str, address: tuple[str, int], authority: Path | None = None) -> Crowd:
-        return Crowd(name=name, state=self._state, address=address, authority=authority)
+    def _crowd(
+        self, name: str, address: tuple[str, int], state: Path | None = None, authority: Path | None = None
+    ) -> Crowd:
+        return Crowd(name=name, state=state or self._state, address=address, authority=authority)
 
 
 Play = Callable[[str], Iterator[Row]]

@@ -12,21 +12,14 @@ turn still go to the broker at their pace.
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import NamedTuple
 
 from tidegate.gateway.connection.instructions import Do, Instruction, ToBroker, ToDevice, WakeAt
-from tidegate.gateway.connection.introducing import Introduction
+from tidegate.gateway.connection.known import KnownConnection, Phase
 from tidegate.gateway.connection.opening import Opened, Opening, Refusal
 from tidegate.gateway.connection.reaching import Reaching
-from tidegate.gateway.connection.session import Session
-from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
-from tidegate.gateway.connection.translation import Translation
 from tidegate.gateway.connection.waiting import Waiting
 from tidegate.gateway.identity.verdicts import Accepted, Refused
-from tidegate.model.clients import ClientState
-from tidegate.model.observations import HeldClient
 from tidegate.model.routes import Broker
 from tidegate.mqtt.client import DISCONNECT
 from tidegate.mqtt.packets import Disconnect, encode
@@ -44,149 +37,25 @@ UNACKNOWLEDGED_S_MAX = 120.0
 # How long a side that sends no more may take to hear the rest.
 LINGER_S = 5.0
 NO_CONNECT, TOO_LONG, LEFT = "no CONNECT in time", "held too long", "held when it left"
-_VERSION_NAMES = {3: "3.1", 4: "3.1.1", 5: "5"}
 TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 
 
-class Phase(Enum):
-    OPENING = auto()  # no CONNECT yet
-    REACHING = auto()  # no broker yet
-    FLOWING = auto()
-    LEAVING = auto()  # the device is gone, what waits of it is not
-    OVER = auto()
-
-
-class Deletion(NamedTuple):
-    """A CONNECT that ends a session at the broker, and how long after the device has left."""
-
-    packet: bytes
-    after_s: float
-
-
-class Connection:
+class Connection(KnownConnection):
     __slots__ = (
-        "_broker_is_full", "_deadline_s", "_device_is_full", "_early", "_ended_for", "_gives_way", "_is_closing",
-        "_is_half_closed", "_opening", "_reads_broker", "_reads_device", "_said_due_s", "_terms", "phase", "reaching",
-        "waiting",
+        "_broker_is_full", "_deadline_s", "_device_is_full", "_early", "_is_closing",
+        "_opening", "_reads_broker", "_reads_device", "_said_due_s", "_terms",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, now_s: float) -> None:
-        self.phase = Phase.OPENING
-        self.reaching: Reaching | None = None
-        self.waiting: Waiting | None = None  # once a broker has accepted the client
+        super().__init__()
         self._terms = terms
         self._opening = Opening(terms.limits.connect_bytes_max, terms.limits.properties_max)
         self._early = b""
-        self._ended_for = ""
-        self._gives_way = False
         self._is_closing = False  # the device's side
-        self._is_half_closed = False
         self._device_is_full = self._broker_is_full = False
         self._reads_device = self._reads_broker = True
         self._deadline_s: float | None = now_s + terms.limits.connect_s_max
         self._said_due_s: float | None = None
-
-    # -- what is known of it
-
-    @property
-    def session(self) -> Session | None:
-        return self.reaching.session if self.reaching is not None else None
-
-    @property
-    def translation(self) -> Translation | None:
-        return self.reaching.translation if self.reaching is not None else None
-
-    @property
-    def broker(self) -> Broker | None:
-        return self.reaching.broker if self.reaching is not None else None
-
-    @property
-    def client(self) -> Accepted | None:
-        """Who it is, once that is known."""
-        return self.reaching.client if self.reaching is not None else None
-
-    @property
-    def _introduction(self) -> Introduction | None:
-        return self.reaching.introduction if self.reaching is not None else None
-
-    @property
-    def connect(self) -> ConnectSummary | None:
-        return self._introduction.connect if self._introduction is not None else None
-
-    @property
-    def client_id(self) -> str:
-        return self.connect.client_id if self.connect is not None else ""
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether a broker has taken it on."""
-        return self.waiting is not None
-
-    @property
-    def is_leaving(self) -> bool:
-        """The device is gone, and something it sent still waits."""
-        return self.phase is Phase.LEAVING
-
-    @property
-    def deletion(self) -> Deletion | None:
-        """How and when the session at the broker has to be deleted, now that the device has left; None where never."""
-        introduction, plan, translation = self._introduction, self.reaching and self.reaching.plan, self.translation
-        may_not_stay = self.session is not None and self.session.may_not_stay
-        if plan and translation is not None:  # the broker knows nothing of MQTT 5
-            after_s = 0.0 if may_not_stay else translation.delete_session_after_s
-            return None if after_s is None else Deletion(plan.deletion, after_s)
-        if may_not_stay and introduction is not None and introduction.packet:
-            return Deletion(introduction.deletion(), 0.0)
-        return None
-
-    @property
-    def is_half_closed(self) -> bool:
-        """The device has sent all it will, and still listens."""
-        return self._is_half_closed
-
-    @property
-    def ended_for(self) -> str:
-        """Why it was ended from here, if it was."""
-        return self._ended_for
-
-    @property
-    def gives_way(self) -> bool:
-        return self._gives_way
-
-    @property
-    def holds(self) -> bool:
-        return self.waiting is not None and self.waiting.holds
-
-    def held(self, now_s: float) -> HeldClient | None:
-        """Whom an operator sees, where anything waits."""
-        return None if self.waiting is None else self.waiting.held(self.client_id, now_s)
-
-    @property
-    def version_name(self) -> str:
-        assert self.connect is not None
-        return _VERSION_NAMES[self.connect.version] if self.translation is None else "5 on 3.1.1"
-
-    def state(self, gateway: str, address: str, now_s: float) -> ClientState | None:
-        """What can be said of it, once a broker has accepted it."""
-        session, connect, client, broker = self.session, self.connect, self.client, self.broker
-        if not self.is_accepted or session is None or connect is None or client is None or broker is None:
-            return None
-        hold = session.passing.hold
-        return ClientState(
-            gateway=gateway,
-            client_id=connect.client_id,
-            address=address,
-            broker=broker.name,
-            version=self.version_name,
-            method=client.method,
-            credits_left=round(hold.credits.state(now_s)[0], 1),
-            subscriptions=len(session.subscribed.filters()),
-            held=hold.waiting,
-            held_s=0.0 if hold.oldest_s is None else round(now_s - hold.oldest_s, 3),
-            limit=hold.met(now_s),
-            rate_per_s=hold.credits.rate_per_s,
-            expires_s=client.expires_s,
-        )
 
     # -- the device
 
@@ -206,9 +75,9 @@ class Connection:
 
     def device_ended(self, now_s: float) -> list[Instruction]:
         """The device sends no more. What it sent is still delivered, and answered where the broker does."""
-        if self.phase is not Phase.FLOWING or self.holds or self._is_half_closed:
+        if self.phase is not Phase.FLOWING or self.holds or self.is_half_closed:
             return []
-        self._is_half_closed = True
+        self.is_half_closed = True
         self._deadline_s = now_s + LINGER_S
         return self._out([Do.END_WRITING])
 
@@ -217,7 +86,7 @@ class Connection:
         session = self.session
         if session is not None:
             session.leave()
-        if self.phase is Phase.FLOWING and self.holds and not self._ended_for and not self._gives_way:
+        if self.phase is Phase.FLOWING and self.holds and not self.ended_for and not self.gives_way:
             self.phase = Phase.LEAVING
             return self._out(self._release(now_s))
         return self._out(self._let_go(now_s))
@@ -277,7 +146,7 @@ class Connection:
         if self.phase not in (Phase.FLOWING, Phase.LEAVING):
             return []
         todo: list[Instruction] = []
-        if self.translation is not None and not self._is_half_closed:
+        if self.translation is not None and not self.is_half_closed:
             # A broker that speaks MQTT 5 has said why itself. Brokers differ in how long they wait; one that ends so
             # long a silence does it for that.
             is_silent = self._is_silent(now_s, NEARLY_SILENT_FACTOR)
@@ -360,11 +229,11 @@ class Connection:
         """The same client connects anew. ``hears_broker``: the broker's farewell would be seen."""
         if self.waiting is None or self.phase not in (Phase.FLOWING, Phase.LEAVING):
             return []
-        self._gives_way = True
+        self.gives_way = True
         self.waiting.abandon(LEFT, now_s)
         todo = self._tell(self._farewell(TAKEN_OVER))
         if hears_broker:
-            if not self._is_half_closed:
+            if not self.is_half_closed:
                 # A client that is taken over has not died: no will is published, as the embedded brokers have it.
                 todo.append(ToBroker(DISCONNECT))
             todo.append(Do.END_WRITING)
@@ -498,7 +367,7 @@ class Connection:
     def _end(self, reason: str, code: int = 0, answer: bytes = b"", sentence: str = "") -> list[Instruction]:
         if self._is_closing:
             return []
-        self._ended_for = reason
+        self.ended_for = reason
         self._terms.counters.refuse(reason)
         return self._tell(answer or self._farewell(code, sentence)) + self._close()
 
@@ -515,7 +384,7 @@ class Connection:
         was_begun = self.phase in (Phase.FLOWING, Phase.LEAVING)
         self.phase = Phase.OVER
         if self.waiting is not None:
-            self.waiting.abandon(TOO_LONG if self._ended_for == TOO_LONG else LEFT, now_s)
+            self.waiting.abandon(TOO_LONG if self.ended_for == TOO_LONG else LEFT, now_s)
         if was_begun and self.session is not None:
             self.session.forget()
             if self.translation is not None:
@@ -564,7 +433,7 @@ class Connection:
             or (
                 self.phase is Phase.FLOWING
                 and not self._broker_is_full
-                and not self._gives_way
+                and not self.gives_way
                 and not (waiting is not None and waiting.is_full)
             )
         )

@@ -16,10 +16,9 @@ Device and broker speak the same version of MQTT here. Everything passes unchang
 
 import math
 
-import msgspec
-
 from tidegate.control.limiting.credits import OWN_CREDITS
 from tidegate.gateway.connection.advising import AdviceInForce
+from tidegate.gateway.connection.connack import capped
 from tidegate.gateway.connection.connect_plan import Limits
 from tidegate.gateway.connection.in_flight import InFlight
 from tidegate.gateway.connection.noting import Noting
@@ -27,13 +26,13 @@ from tidegate.gateway.connection.own_filters import OwnFilters
 from tidegate.gateway.connection.passing import Passing
 from tidegate.gateway.connection.refusing import refusal_of
 from tidegate.gateway.connection.subscribed import Subscribed
-from tidegate.gateway.connection.translation import ADVICE_PROPERTY, BROKER_PACKET_BYTES_MAX
+from tidegate.gateway.connection.telling import Telling
+from tidegate.gateway.connection.translation import BROKER_PACKET_BYTES_MAX
 from tidegate.gateway.identity.rights import Rights
 from tidegate.gateway.shared.tally import ClassTally
 from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
-from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import PINGREQ
 from tidegate.mqtt.frames import QOS_2, FrameScanner, frames_of
 from tidegate.mqtt.violations import (
@@ -49,7 +48,6 @@ from tidegate.mqtt.violations import (
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
-LIMIT_TOLD_S = 1.0  # a device is told no more often of the limit it meets
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
 
@@ -112,13 +110,10 @@ class Session:
         self._may_be_asked = may_be_asked
         self._version = version
         self._limits = limits
-        self._advice = advice
         self._noting = noting
-        self._place = place  # of the device, for advice that is meant for a share of them
+        self._telling = Telling(version, advice, passing.counters.tally, place, packet_bytes_max, news_bytes_max)
         self._tally = passing.counters.tally
         self._asked_keep_alive_s = keep_alive_s
-        self._packet_bytes_max = packet_bytes_max
-        self._news_bytes_max = news_bytes_max
         self._own_class: ClassTally | None = None  # once it has published
         self._device_frames = FrameScanner(
             limits.packet_bytes_max,
@@ -132,13 +127,10 @@ class Session:
         self._broker_frames = FrameScanner(BROKER_PACKET_BYTES_MAX, version=version, allows=rights.may_subscribe)
         self._apart = _APART_V5 if version == 5 else _APART
         self._filters = OwnFilters(version, rights)
-        self._revision = 0  # of the advice this device was sent last
         self._own_pings = 0  # that the broker has not answered
         self._pings = 0  # of the device, since the last look
         self._taken = 0  # messages that the device had acknowledged when it was last looked at, and when that was more
         self._taken_s = math.inf
-        self._met: LimitMet | None = None  # that the device has not been told of
-        self._met_s = -math.inf  # when it was told of one
 
     # -- from the device
 
@@ -273,22 +265,10 @@ class Session:
             if self._noting is not None:
                 self._noting.sent(forward)
         self.answer += passing.take_answer()
-        if passing.hold.waiting:
-            self._meet(now_s)
+        if passing.hold.waiting and self._telling.is_due(now_s):
+            self.answer += self._telling.meet(passing.hold.met(now_s), now_s)
         self.attention = bool(self.attention or self.answer or passing.hold.waiting)
         return forward
-
-    def _meet(self, now_s: float) -> None:
-        """Publishes wait: the device may know what for. One that asked for advice hears it now, and no more often than
-        once a second; another one of MQTT 5 with its next acknowledgement."""
-        if now_s - self._met_s < LIMIT_TOLD_S:
-            return
-        self._met_s, self._met = now_s, self.passing.hold.met(now_s)
-        if self._filters.subscribed and self._met is not None:
-            packet = self._advice.packet(self._version, self._place, self._met)
-            self._met = None
-            if len(packet) <= self._packet_bytes_max:
-                self.answer += packet
 
     def _published(self, packet: bytes, body: int, now_s: float) -> bytes:
         """One publish of a chunk that is taken apart, as it goes to the broker."""
@@ -296,7 +276,7 @@ class Session:
         if not topic or self._rights.may_publish(topic):
             return self.passing.publish(packet, body, now_s)
         # Only MQTT 5 comes here: before it a publish that may not pass is a problem.
-        answer = refusal_of(packet, body, self._news_bytes_max)
+        answer = refusal_of(packet, body, self._telling.news_bytes_max)
         if answer is None:
             self._fail("not its own topic", NOT_AUTHORIZED)
         else:
@@ -363,7 +343,7 @@ class Session:
         if self._filters.subscribed != subscribed or (
             self._filters.subscribed and isinstance(packet, packets.Subscribe)
         ):
-            self._revision = 0
+            self._telling.subscribed(self._filters.subscribed)
         forward, answer = found
         self.answer += answer
         return forward
@@ -384,7 +364,8 @@ class Session:
 
     def from_broker(self, chunk: bytes) -> bytes:
         """What goes to the device."""
-        scanner, tally, is_first = self._broker_frames, self._tally, self.return_code is None
+        scanner, tally, telling = self._broker_frames, self._tally, self._telling
+        is_first = self.return_code is None
         data = scanner.scan(chunk)
         if is_first and data:
             data = self._connected(data)
@@ -404,27 +385,18 @@ class Session:
             data = self._with_own_codes(data)
         if kinds & _PONG and self._own_pings:
             data = self._without_own_pongs(data)
-        if (acknowledged or kinds & _PONG) and self._has_news:
-            data = self._with_advice(data)
+        if (acknowledged or kinds & _PONG) and telling.has_news:
+            data = telling.with_news(data)
+            if telling.is_broken:
+                self._fail("broken by the broker", UNSPECIFIED)
         if scanner.problem:
             self._fail("broken by the broker", UNSPECIFIED)
         tally.bytes_out += len(data)
         return data
 
-    @property
-    def _has_news(self) -> bool:
-        return self._met is not None or self._revision != self._advice.revision
-
     def news(self) -> bytes:
-        """The advice for a device that has not asked for it, if there is any that it has not been told."""
-        if self._filters.subscribed or not self._news_bytes_max or not self._has_news:
-            return b""
-        document = self._advice.document(self._place, self._met)
-        self._met = None
-        # A lapsed advice has revision 0: nothing is sent, and nothing is remembered as sent.
-        self._revision = self._advice.revision
-        self._tally.advised += bool(document)
-        return document
+        """For a translation: the document about advice and limits, if there is anything to tell."""
+        return self._telling.news()
 
     def _connected(self, data: bytes) -> bytes:
         """What comes before the broker has answered: CONNACK, and in MQTT 5 questions before it."""
@@ -451,51 +423,9 @@ class Session:
         self.subscribed.began(answer.session_present)
         if self._version < 5 or answer.code:
             return data
-        self.keep_alive_s = answer.properties.optional_number(properties.SERVER_KEEP_ALIVE)
-        return self._capped(answer, data, end)
-
-    def _capped(self, answer: packets.Connack, data: bytes, end: int) -> bytes:
-        """With the keep-alive and the largest packet that a device of MQTT 5 is told, where they may be no more."""
-        values = dict(answer.properties.values)
-        most_s = self._limits.keep_alive_s_max
-        said_s = self._asked_keep_alive_s if self.keep_alive_s is None else self.keep_alive_s
-        if most_s < 65_535 and not 0 < said_s <= most_s:
-            self.keep_alive_s = values[properties.SERVER_KEEP_ALIVE] = most_s
-        largest = answer.properties.number(properties.PACKET_BYTES_MAX, properties.PACKET_BYTES_MAX_UNSAID)
-        values[properties.PACKET_BYTES_MAX] = min(largest, self._limits.packet_bytes_max)
-        if self._assigned_id:
-            values[properties.ASSIGNED_CLIENT_ID] = self._assigned_id
-        if values == answer.properties.values:
-            return data
-        told = msgspec.structs.replace(answer.properties, values=values)
-        return packets.encode(msgspec.structs.replace(answer, properties=told), 5) + data[end:]
-
-    def _with_advice(self, data: bytes) -> bytes:
-        if self._filters.subscribed:
-            packet = self._advice.packet(self._version, self._place)
-            if len(packet) > self._packet_bytes_max:
-                packet = b""
-            self._revision = self._advice.revision
-            self._tally.advised += bool(packet)
-            return data + packet
-        if self._version < 5:
-            return data
-        parts, start = [], 0
-        for first, _, end in frames_of(data):
-            packet = data[start:end]
-            start = end
-            if first & 0xF0 in (packets.PUBACK, packets.PUBCOMP) and (document := self.news()):
-                packet = self._with_property(packet, document)
-            parts.append(packet)
-        return b"".join(parts)
-
-    def _with_property(self, packet: bytes, document: bytes) -> bytes:
-        try:
-            advised = with_user_property(packet, ADVICE_PROPERTY, document)
-        except Violation:
-            self._fail("broken by the broker", UNSPECIFIED)
-            return packet
-        return advised if len(advised) <= self._news_bytes_max else packet
+        told = capped(answer, self._limits, self._asked_keep_alive_s, self._assigned_id)
+        self.keep_alive_s = told.properties.optional_number(properties.SERVER_KEEP_ALIVE)
+        return data if told is answer else packets.encode(told, 5) + data[end:]
 
     def _with_own_codes(self, data: bytes) -> bytes:
         parts, start = [], 0

@@ -22,7 +22,8 @@ from tidegate.gateway.connection.instructions import (
     TurnEnds,
     WakeAt,
 )
-from tidegate.gateway.connection.machine import Connection, Phase
+from tidegate.gateway.connection.known import Phase
+from tidegate.gateway.connection.machine import Connection
 from tidegate.gateway.identity.rights import ANYTHING, EVERYTHING, Grant, Rights
 from tidegate.gateway.identity.verdicts import REVOKED, WRONG, Accepted, Refused
 from tidegate.model.routes import Broker
