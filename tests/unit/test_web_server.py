@@ -1,6 +1,7 @@
 """The server, asked over real connections: who is let in, what the API answers, how it starts and stops."""
 
 import asyncio
+import base64
 import gc
 import http.client
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.model.credentials import Key, password_of
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import UserError
 from tidegate.model.view import ChainStates, Sample, View
@@ -125,6 +127,21 @@ def test_nothing_is_answered_without_the_token(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.DEBUG):
         served(use)
     assert TOKEN not in caplog.text
+
+
+def test_a_devices_password_opens_nothing_here() -> None:
+    words = password_of(Key(id="k1", secret=bytes(32)), "pump-1", 1)
+    pair = base64.b64encode(f"pump-1:{words}".encode()).decode()
+
+    async def use(ask: Ask, installation: Installation) -> None:
+        before = installation.mode
+        for shown in (f"Bearer {words}", f"Basic {pair}"):
+            assert (await ask("/api/view", Authorization=shown)).status == 401
+            assert (await ask("/api/mode", "PUT", '{"frozen": true}', Authorization=shown)).status == 401
+        assert (await ask(f"/?token={words}")).status == 401
+        assert installation.mode == before
+
+    served(use)
 
 
 def test_a_web_socket_needs_the_token_too() -> None:

@@ -51,7 +51,7 @@ class Clients:
         """It is known who a connection belongs to, or that it is nobody's."""
         if isinstance(found, Refused):
             if presented.name:
-                self.remember_end(presented.name[:NAME_LENGTH_MAX], found.reason, device.address)
+                self.remember_end(presented.name, found.reason, device.address)
             return
         self._by_name.setdefault(found.name, set()).add(device)
         if found.expires_s is not None:
@@ -92,7 +92,7 @@ class Clients:
 
     def answer_about(self, name: str) -> ClientAnswer | None:
         """None where nothing can be said."""
-        now_s, ended = time.monotonic(), self._ended.get(name)
+        now_s, ended = time.monotonic(), self._ended.get(name[:NAME_LENGTH_MAX])
         found = (device.machine.state(self._gateway, device.address, now_s) for device in self._by_name.get(name, ()))
         connections = tuple(one for one in found if one is not None)
         if not connections and ended is None:
@@ -101,6 +101,7 @@ class Clients:
 
     def remember_end(self, name: str, reason: str, address: str) -> None:
         """Names that somebody only says are among them: so it is a short memory."""
+        name = name[:NAME_LENGTH_MAX]
         self._ended.pop(name, None)
         self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
         if len(self._ended) > ENDS_REMEMBERED:

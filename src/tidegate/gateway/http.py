@@ -18,7 +18,7 @@ from tidegate.gateway.gate import Gate
 from tidegate.gateway.http_credentials import CHALLENGE, ONLY_THE_BROKER_KNOWS, presented, status_of
 from tidegate.gateway.identity.verdicts import SERVICE_AWAY, Accepted, Refused
 from tidegate.gateway.ingest import Ingest, packet_bytes
-from tidegate.model.devices import DEVICE_BYTES_MAX, check_device
+from tidegate.model.devices import check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.limits import LimitMet
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
@@ -102,7 +102,7 @@ async def _judge(gate: Gate, request: Request, device: str, timeout_s: float) ->
     if isinstance(found, Accepted) and found.passes_credentials:
         found = ONLY_THE_BROKER_KNOWS
     if isinstance(found, Refused) and shown.name:
-        gate.clients.remember_end(shown.name[:DEVICE_BYTES_MAX], found.reason, shown.address)
+        gate.clients.remember_end(shown.name, found.reason, shown.address)
     return _accepted(found)
 
 
