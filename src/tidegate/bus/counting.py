@@ -1,13 +1,13 @@
 """How many names a register has, without reading all of it again: only shards that were put since are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import REGISTER, REVOKED, Document
+from tidegate.bus.documents import Document
 from tidegate.bus.key_value import Entry
 from tidegate.model.errors import DamagedDocumentError
-from tidegate.model.registration import Registered, Revocation
+from tidegate.model.registration import Revocation
 
 T = TypeVar("T")
 
@@ -58,10 +58,6 @@ class ShardCounts(Generic[T]):
             self._damaged[shard] = str(error)
 
 
-def registered_in(bus: Bus) -> ShardCounts[dict[str, Registered]]:
-    return ShardCounts(bus, REGISTER, len)
-
-
-def revoked_in(bus: Bus) -> ShardCounts[dict[str, Revocation]]:
-    """Names that are refused altogether; one that was only given a new password is none of them."""
-    return ShardCounts(bus, REVOKED, lambda names: sum(one.everywhere for one in names.values()))
+def refused_altogether(names: Mapping[str, Revocation]) -> int:
+    """A name that was only given a new password is none of them."""
+    return sum(one.everywhere for one in names.values())

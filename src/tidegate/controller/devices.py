@@ -14,8 +14,8 @@ from typing import TypeVar
 from tidegate.bus import register
 from tidegate.bus.asking import device_report
 from tidegate.bus.client import Bus
-from tidegate.bus.counting import registered_in, revoked_in
-from tidegate.bus.documents import ACCESS, IDENTITY_KEYS, Document
+from tidegate.bus.counting import ShardCounts, refused_altogether
+from tidegate.bus.documents import ACCESS, IDENTITY_KEYS, REGISTER, REVOKED, Document
 from tidegate.model.clients import DeviceReport
 from tidegate.model.credentials import Keys, password_of
 from tidegate.model.errors import BrokerUnavailableError, DamagedDocumentError
@@ -39,7 +39,8 @@ class Devices:
         self._installation = installation
         self._thread = ThreadPoolExecutor(1, "devices")
         self._bus = Bus(installation.control_urls, name=f"{name}-devices", timeout_s=2.0)
-        self._registered, self._revoked = registered_in(self._bus), revoked_in(self._bus)
+        self._registered = ShardCounts(self._bus, REGISTER, len)
+        self._revoked = ShardCounts(self._bus, REVOKED, refused_altogether)
         self._counts: tuple[int | None, int | None] = (None, None)
         self._count_at_s = self._recount_at_s = 0.0
         self._first: FirstReading | None = None

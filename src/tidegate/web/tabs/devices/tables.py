@@ -9,13 +9,12 @@ def values(identity: IdentityState, now_s: float) -> Table:
     return value_table(
         ("Registered devices", number(identity.registered)),
         ("Revoked names", number(identity.revoked)),
-        ("Access", _access(identity, now_s)),
-        ("Key of new passwords", identity.key_id or UNKNOWN),
-        ("Key before it, still taken", identity.previous_key_id or "none"),
+        ("Access", identity.access_name or "as the settings say"),
+        *((("Access applied", _ago(identity.access_applied_at_s, now_s)),) if identity.access_name else ()),
+        ("Current key", identity.key_id or UNKNOWN),
+        ("Previous key", identity.previous_key_id or "none"),
     )
 
 
-def _access(identity: IdentityState, now_s: float) -> str:
-    if not identity.access_name:
-        return "as the settings say"
-    return f"{identity.access_name}, applied {duration(max(0.0, now_s - identity.access_applied_at_s))} ago"
+def _ago(at_s: float, now_s: float) -> str:
+    return f"{duration(max(0.0, now_s - at_s))} ago"
