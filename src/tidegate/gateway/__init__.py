@@ -14,7 +14,7 @@ processes as one gateway, and ``shared/`` is the memory in which they agree.
 * Who a client is and what it may do is decided in ``identity/``, before a broker sees the client.
 * ``gate.py`` is what all connections of a process share, ``unknown.py`` those of which nobody knows yet whose they are;
   ``routing.py`` chooses brokers.
-* ``http.py`` and ``ingest.py`` take readings from devices that do not speak MQTT: ``http_credentials.py`` says who sends
-  a request, ``http_credits.py`` and ``http_holding.py`` what it pays and how it waits, ``http_connections.py`` who may
-  connect.
+* ``http.py`` and ``ingest.py`` take readings from devices that do not speak MQTT: ``http_credentials.py`` says who
+  sends a request, ``http_credits.py`` and ``http_holding.py`` what it pays and how it waits, and
+  ``http_connections.py`` who may connect.
 """
