@@ -35,6 +35,12 @@ def test_lists_and_texts_that_look_like_numbers_come_from_the_environment() -> N
     assert settings.node.name == "7"
 
 
+def test_tables_in_a_list_come_from_the_environment_too() -> None:
+    said = '[{name = "edge", speaks_for = ["pump-*"]}]'
+    (edge,) = load(None, {"TIDEGATE_IDENTITY__APPLICATIONS": said}).identity.applications
+    assert (edge.name, edge.speaks_for) == ("edge", ("pump-*",))
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -70,6 +76,11 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_place(tmp_path: Path, te
         ("TIDEGATE_BROKER__NODE", "3", "unknown setting [broker] node: did you mean nodes?"),
         ("TIDEGATE_BROKE__NODES", "3", "unknown section [broke]: did you mean broker?"),
         ("TIDEGATE_NODE__NAME__X", "3", "[node] name is a setting, not a section."),
+        (
+            "TIDEGATE_IDENTITY__APPLICATIONS",
+            '[{nam = "edge"}]',
+            "unknown setting [identity.applications[0]] nam: did you mean name?",
+        ),
     ],
 )
 def test_a_mistake_in_the_environment_names_the_variable(name: str, value: str, sentence: str) -> None:

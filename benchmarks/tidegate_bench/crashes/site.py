@@ -1,7 +1,6 @@
 """The installation under faults: what ``tidegate up`` runs, on small disks and with clocks that can be set."""
 
 import contextlib
-import json
 import shutil
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from tidegate_bench.crashes.clocks import Clocks
 from tidegate_bench.crashes.schedule import BROKERS, NODES
 from tidegate_bench.crashes.stored import StoredTables
 from tidegate_bench.rig.children import Child
+from tidegate_bench.rig.toml import to_toml
 
 SLICES = 8
 WINDOW_S = 10
@@ -46,7 +46,7 @@ ENVIRONMENT = {
     "TIDEGATE_NODE__HEAP_MIB": "512",
     # Nobody is held: what is to be seen is what becomes of readings.
     "TIDEGATE_CONTROLLER__POLICY": "none",
-    "TIDEGATE_IDENTITY__APPLICATIONS": json.dumps(devices.applications()),
+    "TIDEGATE_IDENTITY__APPLICATIONS": to_toml(devices.applications()),
     "TIDEGATE_MAINTENANCE__EVERY_S": "3",
     "TIDEGATE_MAINTENANCE__SHARE": "1",
     "TIDEGATE_MAINTENANCE__LEASE_S": "5",

@@ -58,7 +58,7 @@ def checked(
     for key, value in table.items():
         if key not in fields:
             raise UserError(f"{_at(place, (*path, str(key)))}: {unknown(str(key), fields, style, path)}")
-        found[key] = _checked_value(value, fields[key].type, place, style, (*path, key))
+        found[key] = checked_value(value, fields[key].type, place, style, (*path, key))
     missing = next((field for field in fields.values() if field.required and field.encode_name not in found), None)
     if missing is not None:
         name, wanted = style.name((*path, missing.encode_name)), expected(missing.type)
@@ -66,7 +66,8 @@ def checked(
     return found
 
 
-def _checked_value(value: Any, kind: Any, place: Place, style: Style, path: Path) -> Any:
+def checked_value(value: Any, kind: Any, place: Place, style: Style, path: Path) -> Any:
+    """One value of a table, converted; tables within it stay tables."""
     struct, items = struct_of(kind), _item_struct(kind)
     if struct is not None and not (value is None and _may_be_none(kind)):
         if not isinstance(value, dict):
@@ -74,12 +75,12 @@ def _checked_value(value: Any, kind: Any, place: Place, style: Style, path: Path
             raise UserError(f"{_at(place, path)}: {_last(path)} is {show(value)}: {wanted}.")
         return checked(value, struct, place, style, path)
     if items is not None and isinstance(value, list):
-        return [_checked_value(one, items, place, style, (*path, f"[{n}]")) for n, one in enumerate(value)]
+        return [checked_value(one, items, place, style, (*path, f"[{n}]")) for n, one in enumerate(value)]
     named = _named_struct(kind)
     if named is not None and isinstance(value, dict):
         keys = [_key(key, kind, f"{_at(place, (*path, str(key)))}: {style.name(path)}") for key in value]
         each = zip(keys, value.values(), strict=True)
-        return {key: _checked_value(one, named, place, style, (*path, key)) for key, one in each}
+        return {key: checked_value(one, named, place, style, (*path, key)) for key, one in each}
     return convert(value, kind, f"{_at(place, path)}: {style.name(path)}")
 
 

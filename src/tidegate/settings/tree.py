@@ -104,12 +104,12 @@ def _override(tree: dict[str, Any], name: str, text: str) -> None:
             expected = "a section, not a setting" if is_last else "a setting, not a section"
             raise UserError(f"Environment variable {name}: {documents.TOML.name((*here, key))} is {expected}.")
         if section is None:
-            tree[key] = _convert_text(text, fields[key].type, f"Environment variable {name}: the value")
+            tree[key] = _convert_text(text, fields[key].type, f"Environment variable {name}", (*here, key))
             return
         tree, struct = tree.setdefault(key, {}), section
 
 
-def _convert_text(text: str, kind: Any, what: str) -> Any:
+def _convert_text(text: str, kind: Any, place: str, path: tuple[str, ...]) -> Any:
     """A text of the environment is taken as it stands where that fits, and else as a TOML value (lists)."""
     try:
         return msgspec.convert(text, kind, strict=False)
@@ -118,7 +118,9 @@ def _convert_text(text: str, kind: Any, what: str) -> Any:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-    return documents.convert(value, kind, what)
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return documents.checked_value(value, kind, place, documents.TOML, path)  # as in a file
+    return documents.convert(value, kind, f"{place}: the value")
 
 
 def _lower_first(text: str) -> str:
