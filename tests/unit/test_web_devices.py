@@ -88,6 +88,12 @@ def view(*, waiting: int = 0, arrival_per_s: float = 0.0, **fields: Any) -> View
             id="one",
         ),
         pytest.param(
+            (gateway(0), gateway(33, refused={"revoked": 1})),
+            IdentityState(),
+            "0 clients are connected. 2 refusals a minute are about identity: revoked.",
+            id="nobody is refused in part",
+        ),
+        pytest.param(
             (gateway(0), gateway(60, refused={"wrong credentials": 9, "not its own topic": 3})),
             IdentityState(key_id="k2", previous_key_id="k1"),
             "0 clients are connected. 12 refusals a minute are about identity, mostly: wrong credentials. The rotation "

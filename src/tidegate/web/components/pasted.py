@@ -16,4 +16,4 @@ def line_html(line: str) -> str:
 
 def lines_html(lines: Sequence[tuple[str, str]]) -> str:
     """Each below a word about it."""
-    return "".join(f"<p class='quiet small'>{escape(about)}</p>{line_html(line)}" for about, line in lines)
+    return "".join(f"<p class='about quiet small'>{escape(about)}</p>{line_html(line)}" for about, line in lines)

@@ -38,9 +38,9 @@ def _refused(shown: Gateways, records: Records) -> str:
     if not per_min:
         return "Nobody was refused over identity in the last minute."
     (main, _), *others = sorted(per_min.items(), key=lambda item: (-item[1], item[0]))
-    count = number(max(1.0, sum(per_min.values())))
-    verb = "refusal a minute is" if count == "1" else "refusals a minute are"
-    return f"{count} {verb} about identity{', mostly' if others else ''}: {main}."
+    count = max(1, round(sum(per_min.values())))
+    verb = "refusal a minute is" if count == 1 else "refusals a minute are"
+    return f"{number(count)} {verb} about identity{', mostly' if others else ''}: {main}."
 
 
 def refused_per_min(shown: Gateways, records: Records) -> dict[str, float] | None:
