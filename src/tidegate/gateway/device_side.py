@@ -74,7 +74,6 @@ class DeviceSide(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
-        self.perform(self.machine.begin())
 
     def data_received(self, data: bytes) -> None:
         if self._flow is not None:
