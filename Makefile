@@ -39,7 +39,7 @@ lint: setup ## ruff, mypy and the layer rule
 	PYTHONPATH=benchmarks:. $(BIN)/lint-imports --no-cache
 
 bench: setup ## every benchmark, as ratios to a peer in the same run
-	@for name in pipeline moves crashes chain endurance calm demo audit send-rate-scale gateway ledger storm interop hostile outage fuzz; do $(BIN)/tidegate bench $$name || exit $$?; done
+	@for name in pipeline moves crashes chain endurance calm demo audit send-rate-scale gateway ledger storm interop hostile identity outage fuzz; do $(BIN)/tidegate bench $$name || exit $$?; done
 
 lock: setup ## resolve the dependencies anew (versions and hashes, no addresses)
 	$(BIN)/python -m pip install --quiet pip-tools

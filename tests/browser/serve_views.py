@@ -2,9 +2,10 @@
 
     python tests/browser/serve_views.py TOKEN SCENARIO START_S
 
-SCENARIO is calm, flood, protected, shadow, classes, deaf and deaf-3 (one and three gateways that hold), or pipeline,
-pipeline-empty and pipeline-broken (what a pipeline says); START_S says how far into the run the page begins;
-with ``still`` as a fourth word the measurements have stopped ten seconds ago.
+SCENARIO is calm, flood, protected, shadow, classes, deaf and deaf-3 (one and three gateways that hold), pipeline,
+pipeline-empty and pipeline-broken (what a pipeline says), or devices and devices-new (who is refused, and a new
+installation); START_S says how far into the run the page begins; with ``still`` as a fourth word the measurements have
+stopped ten seconds ago.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+import device_views
 import pipeline_views
 import views
 
@@ -30,7 +32,9 @@ class Moving:
     def __init__(self, scenario: str, start_s: float, *, still: bool) -> None:
         self.mode = Mode(send_rate=MODES.get(scenario, "acting"))
         self._pipeline = scenario if scenario.startswith("pipeline") else None
-        self._run = views.run(600.0, "protected" if self._pipeline else scenario).shifted(time.time() - start_s)
+        self._devices = scenario if scenario.startswith("devices") else None
+        calm = "calm" if self._devices else scenario
+        self._run = views.run(600.0, "protected" if self._pipeline else calm).shifted(time.time() - start_s)
         self._still_s = time.time() - STILL_S if still else None
         self._broken = scenario in ("flood", "pipeline-broken")
         self._holding = HOLDING.get(scenario, 0)
@@ -38,6 +42,8 @@ class Moving:
     def view(self) -> View:
         shown = self._run.until(self._still_s or time.time())
         view = views.view_at(shown, self.mode, broken=self._broken, holding_gateways=self._holding)
+        if self._devices:
+            return device_views.with_devices(view, self._devices)
         return pipeline_views.with_pipeline(view, self._pipeline) if self._pipeline else view
 
     async def set_mode(self, changes: Mapping[str, object]) -> Mode:
@@ -51,7 +57,16 @@ async def main(token: str, scenario: str, start_s: float, *, still: bool) -> Non
     asyncio.get_running_loop().add_reader(sys.stdin, stop.set)
     past = _past if scenario == "protected" else None
     await serve(
-        moving.view, moving.set_mode, host="127.0.0.1", port=0, token=token, stop=stop, ready=_say, **_optional(past)
+        moving.view,
+        moving.set_mode,
+        host="127.0.0.1",
+        port=0,
+        token=token,
+        stop=stop,
+        ready=_say,
+        first_reading=lambda: device_views.FIRST,
+        look_up=device_views.look_up,
+        **_optional(past),
     )
 
 

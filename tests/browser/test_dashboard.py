@@ -55,7 +55,7 @@ def test_the_first_screen_says_what_is_and_moves(browser: webdriver.Chrome, prot
 def test_every_tab_fits_its_screen(browser: webdriver.Chrome, protected: Served, width: int) -> None:
     opened(browser, protected, width)
     tabs = {found.text: found for found in browser.find_elements(By.CSS_SELECTOR, ".q-tab")}
-    assert list(tabs) == ["Overview", "Send rates", "Gateways", "Brokers", "Pipeline", "Rules", "Decisions"]
+    assert list(tabs) == ["Overview", "Send rates", "Gateways", "Brokers", "Pipeline", "Devices", "Rules", "Decisions"]
     for name, tab in tabs.items():
         tab.click()
         until(browser, lambda: any(panel.text for panel in browser.find_elements(By.CSS_SELECTOR, "main")))

@@ -189,6 +189,15 @@ def test_connections_by_http_and_by_mqtt_share_their_bound(running: Running) -> 
         assert post(few.http, "web-1", None).status == 401, "a silent one gives way"
 
 
+def test_an_address_has_its_share_by_http_as_well(running: Running) -> None:
+    settings = GatewaySettings(name="share", address_connections_max=2)
+    with Running(running.here, settings) as share, share.raw(), socket.create_connection(share.http, timeout=15):
+        until(lambda: share.gateway.gate.http_connections == 1)
+        with socket.create_connection(share.http, timeout=15) as beyond:
+            assert is_closed(beyond, 3.0), "before its silence is over"
+        assert share.refused("too many of one address") == 1
+
+
 def test_a_body_that_trickles_ends_in_time(judging: Running) -> None:
     head = f"POST /v1/telemetry/web-1 HTTP/1.1\r\nHost: x\r\nAuthorization: {own(judging.here, 'web-1')}\r\n"
     began_s = time.monotonic()

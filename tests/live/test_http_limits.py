@@ -14,12 +14,14 @@ from support.gateways import Running
 from support.readings import own, post
 from support.waiting import until
 
-from tidegate.bus.documents import ADVICE
+from tidegate.bus import identity
+from tidegate.bus.documents import ADVICE, REVOKED
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.settings import GatewaySettings, TopicLimit
 from tidegate.model.advice import Advice
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.installation import Installation
+from tidegate.model.registration import Revocation, shard_of
 
 pytestmark = pytest.mark.live
 INTERVAL_S = 0.4
@@ -54,7 +56,6 @@ def test_who_sends_too_often_waits_and_passes_in_order_and_delays_nobody_else(ho
             sent.append(clients.submit(post, holding.http, "eager", shown, body))
             time.sleep(0.02)
         until(lambda: holding.state.held == 3)
-        until(lambda: [one.client_id for one in holding.state.most_held] == ["eager"])
         calm_s = time.monotonic()
         assert post(holding.http, "calm", other).status == 204
         assert time.monotonic() - calm_s < INTERVAL_S
@@ -79,6 +80,19 @@ def test_whose_turn_does_not_come_in_time_is_told_the_figures(holding: Running) 
     assert 50 < int(answer.headers["retry-after"]) <= 60
     assert answer.headers["tidegate-limit"] == "its own rate"
     assert float(answer.headers["tidegate-until-s"]) == pytest.approx(said["until_s"], rel=0.01)
+
+
+def test_who_is_revoked_while_its_reading_waits_does_not_pass(holding: Running) -> None:
+    here, shown, shard = holding.here, own(holding.here, "thrown"), shard_of("thrown")
+    holding.advise(1.8)
+    assert [post(holding.http, "thrown", shown).status for _ in range(3)] == [204] * 3
+    with ThreadPoolExecutor(1) as clients:
+        waiting = clients.submit(post, holding.http, "thrown", shown)
+        until(lambda: holding.state.held == 1)
+        with bus.ControlBus(here) as told:
+            told.put(REVOKED, {"thrown": Revocation(2, 0.0)}, shard)
+            identity.tell_shard(told, shard)
+        assert waiting.result().status == 403
 
 
 def test_bytes_cost_what_they_cost_in_a_publish(holding: Running) -> None:

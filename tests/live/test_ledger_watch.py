@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from support.gateways import Running
+from support.credentials import settled
+from support.gateways import DERIVED_TOO, Running
 from support.processes import tidegate
-from support.readings import TOKEN, post
+from support.readings import own, post
 from support.rigs import table
 from support.waiting import until
 
@@ -37,8 +38,9 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 def gateway(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     """One that reports every half second."""
     monkeypatch.setattr(ledger_reports, "REPORT_S", 0.5)
-    here = msgspec.structs.replace(rig.installation, token=TOKEN)
-    with Running(here, GatewaySettings(name="ledger-gateway")) as running:
+    settled(rig.installation, rig.state)
+    with Running(rig.installation, GatewaySettings(name="ledger-gateway"), identity=DERIVED_TOO) as running:
+        running.wait_for_keys()
         yield running
 
 
@@ -110,7 +112,7 @@ def test_without_a_fault_everything_acknowledged_is_accounted_for(rig: Rig, gate
         old.published("telemetry/ledger-b", b'{"boot":1,"seq":5,"value":"warm"}')
         old.published("telemetry/ledger-b", b'{"value":5}')
         until(lambda: gateway.state.ledger.noted + gateway.state.ledger.nameless == 205)
-    assert post(gateway, "ledger-c", reading(1))[0] == 204
+    assert post(gateway.http, "ledger-c", own(gateway.here, "ledger-c"), reading(1)).status == 204
     after = check.settled(gateway)
     counted = {name: total(after, name) - total(before, name) for name in ("acknowledged", "stored", "rejected")}
     # One identity was acknowledged twice: once or twice, as it fell into one report or two.

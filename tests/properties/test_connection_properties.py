@@ -219,6 +219,7 @@ def happen(book: Book, what: str, value: object) -> None:
         if book.wakes_s is not None and book.wakes_s <= book.now_s:
             book.wakes_s = None
             book.perform(machine.woken(book.now_s))
+        book.perform(machine.look(book.now_s))
         return
     book.perform(calls[what]())
 
@@ -241,7 +242,6 @@ def test_whatever_happens_a_connection_asks_for_what_makes_sense_and_ends(
 ) -> None:
     _, happens = history
     book = Book(Connection(terms(credits_max=1.0, credits_per_s=0.5, hold_s_max=5.0), 100.0))
-    book.perform(book.machine.begin())
     for what, value in happens:
         happen(book, what, value)
     machine = book.machine

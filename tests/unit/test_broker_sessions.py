@@ -42,7 +42,7 @@ class Server:
             page = self._consumers[said["offset"] : said["offset"] + PAGE]
             return {"consumers": page, "total": len(self._consumers)}
         identifier = json.dumps({"id": f"client of {said['last_by_subj']}"}).encode()
-        return {"message": {"data": base64.b64encode(identifier).decode()}}
+        return {"message": {"seq": 1, "data": base64.b64encode(identifier).decode()}}
 
 
 def look(sessions: Sessions, server: Server, now_s: float, *, kept: int = 2 * KEPT_MIN) -> str | None:

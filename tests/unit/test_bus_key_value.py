@@ -83,3 +83,11 @@ def test_headers_are_read_as_the_other_client_reads_them(headers: bytes) -> None
     theirs = asyncio.run(Client()._process_headers(headers)) or {}
     ours = answer(headers).headers
     assert {name: ours.get(name) for name in theirs} == theirs
+
+
+def test_the_next_change_has_its_name_and_none_is_none() -> None:
+    shard = FOUND.replace(b"$KV.tidegate.one", b"$KV.tidegate.devices.7f")
+    assert key_value.got_next("devices", answer(shard, b"1")) == ("7f", Entry(b"1", 42, 1_794_806_222.25))
+    assert key_value.got_next("devices", answer(MISSING)) is None
+    with pytest.raises(BrokerUnavailableError, match="did not give devices"):
+        key_value.got_next("devices", answer(NOBODY))

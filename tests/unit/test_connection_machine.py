@@ -13,7 +13,6 @@ from tidegate.gateway.connection.instructions import (
     ToBroker,
     ToDevice,
     TurnEnds,
-    WakeAt,
 )
 from tidegate.gateway.connection.known import Phase
 from tidegate.gateway.connection.machine import UNACKNOWLEDGED_S_MAX, Connection
@@ -72,16 +71,14 @@ def flowing(packet: bytes, client: Accepted = PUMP) -> Connection:
 
 def test_the_way_to_a_broker_step_by_step() -> None:
     machine = Connection(terms(), 0.0)
-    assert machine.begin() == [WakeAt(10.0)]
     assert [type(one) if not isinstance(one, Do) else one for one in machine.device_data(connect(), 1.0)] == [
         Judge,
         Do.PAUSE_DEVICE,
-        WakeAt,
     ]
     assert machine.judged(PUMP) == [Do.AWAIT_TURN]
     assert told(machine.turned(True, 2.0), MakeWay)
     assert machine.way_made(None) == [Choose(frozenset())]
-    assert machine.chosen(A, None, 2.0) == [Do.DIAL, WakeAt(7.0)]
+    assert machine.chosen(A, None, 2.0) == [Do.DIAL]
     said = parse(0x10, to_broker(machine.reached())[2:], 4, properties_max=8)
     assert isinstance(said, Connect)
     assert (said.client_id, said.user, said.password) == (b"pump", b"gateway", b"own-word")
@@ -90,8 +87,14 @@ def test_the_way_to_a_broker_step_by_step() -> None:
         Do.FLOW,  # before the client hears of it
         ToDevice(ACCEPTED),
         Do.RESUME_DEVICE,
-        WakeAt(None),
     ]
+
+
+def test_a_device_that_does_not_say_connect_in_time_is_closed() -> None:
+    machine = Connection(terms(), 0.0)
+    machine.device_data(connect()[:9], 9.0)
+    assert machine.look(9.9) == []
+    assert machine.look(10.0) == [Do.CLOSE_DEVICE]
 
 
 def test_what_a_device_sends_too_early_is_passed_on_behind_its_connack() -> None:
@@ -148,7 +151,8 @@ def test_a_broker_that_hangs_up_is_not_ill_if_it_answers_others() -> None:
 def test_nobody_who_waits_for_no_answer_keeps_its_turn() -> None:
     machine = reached(connect())
     machine.reached()
-    todo = machine.woken(5.0)
+    assert machine.look(4.9) == []
+    todo = machine.look(5.0)
     assert Do.ABORT_BROKER in todo
     assert machine.chosen(None, None, 5.0) == [TurnEnds(5.0, False), Do.AWAIT_TURN]
 

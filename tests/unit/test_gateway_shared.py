@@ -1,20 +1,24 @@
 """What the processes of a gateway share: rows of counters, names of brokers, the directory of clients."""
 
 import os
+import random
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from nowhere import NOWHERE
 
 from tidegate import gateway
 from tidegate.gateway.processes.process import PAUSE_S_MAX, PROVEN_S, pause_s
 from tidegate.gateway.processes.supervisor import Supervisor
+from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings, TopicLimit
 from tidegate.gateway.shared import layout
 from tidegate.gateway.shared.brokers import OTHERS
 from tidegate.gateway.shared.classes import Classes
 from tidegate.gateway.shared.counting import Counters
+from tidegate.gateway.shared.directory import NOBODY, Known
 from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.reasons import OTHER, REASONS
 from tidegate.gateway.shared.row import MOST_HELD_MAX
@@ -23,6 +27,7 @@ from tidegate.model.classes import DEFAULT_CLASSES
 from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.ledger import LedgerCounts
 from tidegate.model.observations import ClassState, GatewayState, HeldClient
+from tidegate.model.routes import Routes
 
 
 def state(shared: Shared) -> GatewayState:
@@ -239,3 +244,42 @@ def test_a_limit_on_what_is_no_filter_is_refused_before_anything_starts() -> Non
     limits = (TopicLimit(topics=("a/#",), rate_per_s=1), TopicLimit(topics=("a/#/b",), rate_per_s=1))
     with pytest.raises(UserError, match="setting limits, number 2, has the topic filter 'a/#/b': # has to be its last"):
         Supervisor(NOWHERE, GatewaySettings(limits=limits), print)
+
+
+def test_what_is_known_is_changed_in_one_go_or_not_at_all() -> None:
+    directory = Shared.create().directory
+    digest = directory.digest("d")
+    assert directory.settle(digest, lambda known: known) is None
+    assert directory.find(digest) is None
+
+    def spend(known: Known | None) -> Known:
+        left = (10.0, 3.0, 0.0) if known is None or known.credits is None else known.credits
+        return msgspec.structs.replace(known or NOBODY, credits=(left[0] - 1, *left[1:]), seen_at_s=5.0)
+
+    for credits_left in (9.0, 8.0):
+        found = directory.settle(digest, spend)
+        assert found == directory.find(digest)
+        assert found is not None
+        assert found.credits == (credits_left, 3.0, 0.0)
+    assert directory.settle(digest, lambda _: None) == directory.find(digest)
+
+
+def test_who_is_counted_by_one_process_keeps_its_credits_whoever_counts_it() -> None:
+    shared = Shared.create(processes=2)
+    routers = []
+    for slot in range(2):
+        shared.begin(slot, process=slot + 1)
+        routers.append(Router(Routes(brokers=()), shared, random.Random(0), slot=slot))
+    one, other = routers
+    credits_left = (7.0, 2.0, 1.0)
+    one.account("d", lambda known: msgspec.structs.replace(known or NOBODY, credits=credits_left))
+    assert one.claim("d")
+    assert one.claim("d")
+    assert not other.claim("d")
+    other.release("d")
+    assert not other.claim("d"), "only who counts it lets it go"
+    one.release("d")
+    assert other.claim("d")
+    found = one.account("d", lambda _: None)
+    assert found is not None
+    assert (found.credits, found.process) == (credits_left, 2)

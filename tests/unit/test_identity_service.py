@@ -177,6 +177,14 @@ def test_the_service_may_say_what_a_client_may_do_and_until_when() -> None:
     play(scenario)
 
 
+def test_who_has_expired_when_the_service_answers_is_not_let_in_even_for_a_moment() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.body = json.dumps({"name": "pump-1", "expires_s": rig.now_s}).encode()
+        assert await rig.ask() == verdicts.EXPIRED
+
+    play(scenario)
+
+
 def test_a_slow_service_is_given_up_and_more_than_enough_are_sent_away_at_once() -> None:
     async def scenario(rig: Rig) -> None:
         rig.service.wait.clear()

@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.model.observations import GatewayState, HeldClient, ProcessState
 from tidegate.web.components.plot import height_px
+from tidegate.web.components.refusals import refusals
 from tidegate.web.components.stations import stations_html
 from tidegate.web.tabs.gateways import charts, tables
 from tidegate.web.tabs.gateways.sentence import sentence, tiles
@@ -174,11 +175,11 @@ def test_a_process_says_how_loaded_it_is() -> None:
 
 def test_refusals_say_how_often_and_whether_they_go_on() -> None:
     shown = gateway(60, refused={"not MQTT": 3, "packet too large": 9})
-    assert tables.refusals((shown,), followed(gateway(0, refused={"packet too large": 9}), shown)).rows == (
+    assert refusals((shown,), followed(gateway(0, refused={"packet too large": 9}), shown)).rows == (
         ("g1", "packet too large", "9", "0"),
         ("g1", "not MQTT", "3", "3"),
     )
-    assert tables.refusals((shown,), {}).rows[0][3] == "?"
+    assert refusals((shown,), {}).rows[0][3] == "?"
 
 
 def test_what_is_empty_says_what_that_means() -> None:
@@ -186,7 +187,7 @@ def test_what_is_empty_says_what_that_means() -> None:
     pages = [
         tables.held_clients(quiet),
         tables.held_reasons(quiet),
-        tables.refusals(quiet, {}),
+        refusals(quiet, {}),
         tables.dropped(quiet),
         tables.processes(quiet, {}),
         tables.versions(quiet),
@@ -203,7 +204,7 @@ def test_names_from_elsewhere_cannot_carry_markup() -> None:
         tables.gateways(shown, {}).html(),
         tables.held_clients(shown).html(),
         tables.held_reasons(shown).html(),
-        tables.refusals(shown, {}).html(),
+        refusals(shown, {}).html(),
         stations_html(tiles(shown, {}), "tiles"),
     ]
     assert all(mark not in part for part in parts for mark in ("<script>", "<i>", "<b>", "<not>"))

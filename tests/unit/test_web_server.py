@@ -1,6 +1,7 @@
 """The server, asked over real connections: who is let in, what the API answers, how it starts and stops."""
 
 import asyncio
+import base64
 import gc
 import http.client
 import json
@@ -12,12 +13,17 @@ from typing import Any
 
 import pytest
 
+from tidegate.model.clients import DeviceReport
+from tidegate.model.credentials import Key, password_of
 from tidegate.model.decisions import Mode
-from tidegate.model.errors import UserError
-from tidegate.model.view import ChainStates, Sample, View
+from tidegate.model.errors import BrokerUnavailableError, UserError
+from tidegate.model.first_reading import FirstReading
+from tidegate.model.registration import Entry
+from tidegate.model.view import ChainStates, IdentityState, Sample, View
 from tidegate.web.server import serve
 
 TOKEN = "tide-secret-token"
+PASSWORD = "tg1.k1.1.secret-of-hello"
 SAMPLE = Sample(
     at_s=100.0,
     age_s=0.4,
@@ -48,11 +54,20 @@ class Installation:
             samples=self.samples,
             decisions=(),
             chain=ChainStates(),
+            identity=IdentityState(registered=2, key_id="k1"),
         )
 
     async def set_mode(self, changes: Mapping[str, object]) -> Mode:
         self.mode = self.mode.with_changes(changes)
         return self.mode
+
+    def first_reading(self) -> FirstReading:
+        return FirstReading(device="hello", password=PASSWORD, mqtt=("127.0.0.1", 1), http=None)
+
+    async def look_up(self, name: str) -> DeviceReport:
+        if name == "away":
+            raise BrokerUnavailableError("No broker answers: check that it runs.")
+        return DeviceReport(name=name, entry=Entry())
 
 
 class Answer:
@@ -80,6 +95,8 @@ def served(use: Callable[[Ask, Installation], Awaitable[None]], port: int = 0, t
                 token=token,
                 stop=stop,
                 ready=address.set_result,
+                first_reading=installation.first_reading,
+                look_up=installation.look_up,
             )
         )
         await asyncio.wait({serving, address}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -109,7 +126,16 @@ def _request(address: tuple[str, int], method: str, path: str, body: str | None,
         connection.close()
 
 
-PATHS = ["/", "/api/view", "/api/decisions", "/metrics", "/favicon.ico", "/_nicegui_ws/socket.io/", "/nowhere"]
+PATHS = [
+    "/",
+    "/api/view",
+    "/api/decisions",
+    "/api/devices/a",
+    "/metrics",
+    "/favicon.ico",
+    "/_nicegui_ws/socket.io/",
+    "/nowhere",
+]
 
 
 def test_nothing_is_answered_without_the_token(caplog: pytest.LogCaptureFixture) -> None:
@@ -125,6 +151,21 @@ def test_nothing_is_answered_without_the_token(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.DEBUG):
         served(use)
     assert TOKEN not in caplog.text
+
+
+def test_a_devices_password_opens_nothing_here() -> None:
+    words = password_of(Key(id="k1", secret=bytes(32)), "pump-1", 1)
+    pair = base64.b64encode(f"pump-1:{words}".encode()).decode()
+
+    async def use(ask: Ask, installation: Installation) -> None:
+        before = installation.mode
+        for shown in (f"Bearer {words}", f"Basic {pair}"):
+            assert (await ask("/api/view", Authorization=shown)).status == 401
+            assert (await ask("/api/mode", "PUT", '{"frozen": true}', Authorization=shown)).status == 401
+        assert (await ask(f"/?token={words}")).status == 401
+        assert installation.mode == before
+
+    served(use)
 
 
 def test_a_web_socket_needs_the_token_too() -> None:
@@ -205,6 +246,35 @@ def test_before_the_first_measurement_there_is_a_page_that_says_so() -> None:
         assert "Nothing is known yet" in page.text
 
     served(use)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        pytest.param("pump%201", 200, '"name":"pump 1","registered":false', id="any name has an answer"),
+        pytest.param("a%23", 400, "cannot be a topic level", id="what is no name is said"),
+        pytest.param("away", 503, "No broker answers: check that it runs.\n", id="nobody can be asked"),
+    ],
+)
+def test_one_device_is_asked_about(path: str, status: int, says: str) -> None:
+    async def use(ask: Ask, _: Installation) -> None:
+        answer = await ask(f"/api/devices/{path}", **JSON)
+        assert answer.status == status
+        assert says in answer.text
+
+    served(use)
+
+
+def test_the_password_of_the_first_line_is_in_no_answer_for_programs(caplog: pytest.LogCaptureFixture) -> None:
+    async def use(ask: Ask, installation: Installation) -> None:
+        for path in ("/api/view", "/api/decisions", "/api/devices/hello", "/metrics", "/", "/nowhere"):
+            answer = await ask(path, **JSON)
+            assert PASSWORD not in answer.text, path
+        assert PASSWORD not in repr(installation.view())
+
+    with caplog.at_level(logging.DEBUG):
+        served(use)
+    assert PASSWORD not in caplog.text
 
 
 @pytest.mark.parametrize("last", ["0", "-1", "many", "1.5", "²"])

@@ -67,7 +67,6 @@ class FuzzedConnection:
         self.is_closed = False
         self._flaws = flaws
         self._speaks_5 = True if version == 5 and flaws & 1 else None if flaws & 2 else False
-        self._perform(self.machine.begin())
 
     def piece(self, by_broker: bool, data: bytes) -> None:
         self.now_s += STEP_S

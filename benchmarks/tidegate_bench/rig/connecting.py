@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from tidegate.bus.installation import load_installation
+from tidegate.bus.issued import read_issued
 from tidegate.local.waiting import wait_until
 from tidegate.model.errors import TidegateError
 from tidegate_bench.rig import processes
@@ -31,19 +32,23 @@ GONE_S_MAX, GONE_LOOK_S = 30.0, 0.05
 # Files that a gateway may open meanwhile for itself.
 FILES_SLACK = 8
 PART = "connecting"
+# What clients are called, with a number behind it.
+NAME = "connecting"
 
 Row = dict[str, Any]
 
 
 class ConnectTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A gateway, or what stands in its place. ``pids``: its processes, or the one that started all of them; ``state``
-    says as whom clients connect, and ``authority`` is the certificate to believe if it speaks TLS."""
+    says as whom clients connect, unless there is a file of passwords (``tidegate device add --out``), and ``authority``
+    is the certificate to believe if it speaks TLS."""
 
     name: str
     address: tuple[str, int]
     pids: Sequence[int | None]
     state: Path
     authority: Path | None = None
+    passwords: Path | None = None
 
     def spent(self) -> ProcessorTime:
         """By all of its processes so far, each counted once."""
@@ -87,9 +92,11 @@ def connect_cost_us(rows: Sequence[Row], through: str) -> float:
 def _connected(target: ConnectTarget, connects: int) -> Row:
     """All of them once; from the first connection until the last CONNACK. Going is not part of it, but awaited."""
     host, port = target.address
-    believed = () if target.authority is None else ("--authority", str(target.authority))
     files = target.open_files()
-    with Child("rig.connecting", *believed, state=target.state, host=host, port=port, connects=connects) as clients:
+    given = {"authority": target.authority, "passwords": target.passwords}
+    options: dict[str, Any] = {"state": target.state, "host": host, "port": port, "connects": connects}
+    options |= {name: path for name, path in given.items() if path is not None}
+    with Child("rig.connecting", **options) as clients:
         clients.answer()
         before = target.spent()
         clients.tell("go")
@@ -113,17 +120,18 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--connects", type=int, required=True)
+    parser.add_argument("--passwords", type=Path, help="file of names and passwords, in place of what the state says")
     parser.add_argument("--authority", help="certificate (PEM) to believe; without it there is no TLS")
     options = parser.parse_args()
     allow_open_files()
     as_whom = credentials(load_installation(options.state))
+    if options.passwords is not None:
+        as_whom = read_issued(options.passwords)
     tls = tls_context(options.authority) if options.authority else None
     _say({"ready": options.connects})
     if sys.stdin.readline():
         began_s = time.monotonic()
-        opened = open_clients(
-            (options.host, options.port), options.connects, name="connecting", credentials=as_whom, tls=tls
-        )
+        opened = open_clients((options.host, options.port), options.connects, name=NAME, credentials=as_whom, tls=tls)
         _say({"connected": len(opened), "seconds": time.monotonic() - began_s})
         sys.stdin.readline()
 

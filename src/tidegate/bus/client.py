@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidegate.bus import key_value
@@ -114,6 +114,16 @@ class Bus:
         answers = zip(names, (key_value.Answer(frame.fields(), frame.payload) for frame in frames), strict=True)
         found = ((name, key_value.got(document.key_of(name), answer)) for name, answer in answers)
         return {name: entry for name, entry in found if entry is not None}
+
+    def changed(self, document: Document[Any], revision: int) -> Iterator[tuple[str, key_value.Entry]]:
+        """Those of them that were put behind a revision, in that order: one small question where none was."""
+        while True:
+            asked = self._ask(key_value.to_get_next(document.key, revision))
+            found = key_value.got_next(document.key, asked)
+            if found is None:
+                return
+            yield found
+            revision = found[1].revision
 
     def keys(self) -> list[str]:
         """Every key there is, whether the catalogue knows it or not."""

@@ -293,7 +293,7 @@ IDENTITY_KEYS = Document(
     Keys,
     "the keys of the installation, from which devices' passwords are derived",
     written_by=("operator", "up"),
-    read_by=("gateway", "operator"),
+    read_by=("gateway", "controller", "operator"),
     remedy="gateways keep the keys they have read last; the next 'tidegate device' command restores it from its copy",
 )
 ACCESS = Document(
@@ -301,7 +301,7 @@ ACCESS = Document(
     AppliedAccess,
     "what devices and applications may publish and subscribe to, in place of the settings",
     written_by=("operator",),
-    read_by=("gateway", "operator"),
+    read_by=("gateway", "controller", "operator"),
     remedy="gateways keep to what they have read last; 'tidegate access apply' writes it again",
 )
 REGISTER = Document(
@@ -309,7 +309,7 @@ REGISTER = Document(
     dict[str, Registered],
     "devices that were added, and the generation of their passwords",
     written_by=("operator",),
-    read_by=("operator",),
+    read_by=("controller", "operator"),
     per="shard",
     remedy="delete it and add its devices again: passwords that count stay right",
 )
@@ -318,7 +318,7 @@ REVOKED = Document(
     dict[str, Revocation],
     "names from which some or all passwords are no longer taken",
     written_by=("operator", "up"),
-    read_by=("gateway", "operator"),
+    read_by=("gateway", "controller", "operator"),
     per="shard",
     remedy="gateways keep what they have read last; the next 'tidegate device' command restores it from its copy",
 )

@@ -77,6 +77,20 @@ def got(key: str, answer: Answer) -> Entry | None:
     return Entry(answer.payload, int(headers["Nats-Sequence"]), written_s)
 
 
+def to_get_next(prefix: str, revision: int) -> Request:
+    """Of the keys below a prefix, the one that was put first behind a revision."""
+    wanted = {"seq": revision + 1, "next_by_subj": f"{_PREFIX}{prefix}.>"}
+    return Request(f"$JS.API.DIRECT.GET.{STREAM}", json.dumps(wanted).encode())
+
+
+def got_next(prefix: str, answer: Answer) -> tuple[str, Entry] | None:
+    """Its name and what is stored; None where nothing was put since. What was deleted is not told of."""
+    entry = got(prefix, answer)
+    if entry is None:
+        return None
+    return answer.headers["Nats-Subject"].removeprefix(f"{_PREFIX}{prefix}."), entry
+
+
 def to_put(key: str, value: bytes, *, revision: int | None, lease_s: float | None) -> Request:
     """``revision`` is the one that must be the current one (0: there must be none); None overwrites."""
     headers = {}

@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, str] = {
     "fuzz": "tidegate_bench.fuzz.run:run",
     "gateway": "tidegate_bench.gateway.run:run",
     "hostile": "tidegate_bench.hostile.run:run",
+    "identity": "tidegate_bench.identity.run:run",
     "ledger": "tidegate_bench.gateway.ledger:run",
     "interop": "tidegate_bench.interop.matrix:run",
     "moves": "tidegate_bench.nodes.moves:run",

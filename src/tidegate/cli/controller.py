@@ -56,6 +56,8 @@ def _web(controller: Controller, settings: WebSettings, token: str) -> Part:
         await serve(
             controller.view,
             controller.set_mode,
+            first_reading=controller.devices.first_reading,
+            look_up=controller.devices.look_up,
             host=settings.host,
             port=settings.port,
             token=token,

@@ -11,16 +11,16 @@ import msgspec
 import typer
 
 from tidegate.bus import identity, register
+from tidegate.bus.asking import device_report
 from tidegate.bus.client import Bus
 from tidegate.bus.installation import load_installation
 from tidegate.bus.issued import Issued, issued
 from tidegate.cli.device_handing import check_out, hand_out
-from tidegate.cli.device_lines import about, connected, counted, described, state_of
 from tidegate.cli.device_names import Count, From, Names, Prefix, named
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.gateway.identity.hashing import hashed
-from tidegate.model.clients import CLIENTS_SUBJECT, ClientAnswer
 from tidegate.model.credentials import Keys
+from tidegate.model.device_words import counted, described, described_fully, lines, state_of
 from tidegate.model.devices import check_device
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
@@ -31,7 +31,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A device or an applic
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write names and passwords there (CSV, mode 0600).")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what --out names.")]
 GRACE_S = 24 * 3600.0
-ANSWERS_S = 0.5  # that gateways have to say what they know
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -203,14 +202,12 @@ def show(name: Name, state: State = STATE, as_json: AsJson = False) -> None:
     """
     check_device(name)
     with Bus(load_installation(state).control_urls) as bus:
-        entry = register.entries(bus, [name])[name]
-        said = bus.answers(CLIENTS_SUBJECT, name.encode(), ANSWERS_S)
-    answers = [msgspec.json.decode(one, type=ClientAnswer) for one in said]
+        report = device_report(bus, name)
     now_s = time.time()
     if as_json:
-        typer.echo(msgspec.json.encode({**described(name, entry, now_s), "gateways": answers}))
+        typer.echo(msgspec.json.encode(described_fully(report, now_s)))
     else:
-        typer.echo("\n".join([*about(name, entry, now_s), *connected(answers, now_s)]))
+        typer.echo("\n".join(lines(report, now_s)))
 
 
 @app.command(name="hash")

@@ -7,10 +7,10 @@ import msgspec
 import typer
 
 from tidegate.bus.issued import Issued, check_place, save_issued
-from tidegate.cli.device_lines import counted
-from tidegate.cli.pasting import reading_line
+from tidegate.model.device_words import counted
 from tidegate.model.errors import UserError
 from tidegate.model.installation import Installation
+from tidegate.report.pasting import reading_line
 
 
 def check_out(names: Sequence[str], out: Path | None, force: bool, as_json: bool) -> None:

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.options import STATE, Config, State
-from tidegate.cli.pasting import reading_line
 from tidegate.local.chain import Chain
 from tidegate.model.credentials import password_of
+from tidegate.model.first_reading import FIRST_DEVICE
+from tidegate.report.pasting import reading_line
 from tidegate.settings.tree import load
 
 CHECK_S = 1.0
-FIRST_DEVICE = "hello"
 
 
 def up(

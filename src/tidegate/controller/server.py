@@ -16,6 +16,7 @@ import msgspec
 from tidegate.brokers.opening import open_brokers
 from tidegate.controller.acting import Acting, NotLeadingError, refusals
 from tidegate.controller.clock import LoopClock
+from tidegate.controller.devices import Devices
 from tidegate.controller.problems import Problems
 from tidegate.controller.replaying import BuiltFrom
 from tidegate.controller.ruling import Ruling
@@ -34,6 +35,7 @@ from tidegate.model.view import DECISIONS_SHOWN, ChainStates, Sample, View
 
 SHOWN_S = 600.0
 PAGES_EVERY_S = 1.0
+DEVICES_EVERY_S = 10.0
 WITHHELD_SHOWN = 20
 TOLD_S = 300.0  # for so long an alarm tells what is over already
 LEASE_LOOKS = 8  # per lease: how often it is renewed, or looked at by who waits for it
@@ -42,7 +44,7 @@ Answer = TypeVar("Answer")
 
 
 class Controller:
-    """``run`` until told to stop; ``view`` and ``set_mode`` are for the web, from the same event loop."""
+    """``run`` until told to stop; ``view``, ``set_mode`` and ``devices`` are for the web, from the same event loop."""
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class Controller:
         self._broker_port = open_brokers(installation, name=f"{settings.name}-pages")
         self._clock = LoopClock()
         self._sensors = Sensors(installation, name=settings.name, clock=self._clock)
+        self.devices = Devices(installation, settings.name)
         self._bus_thread = ThreadPoolExecutor(1, "bus")
         self._sensor_thread = ThreadPoolExecutor(1, "sensors")
         self._page_thread = ThreadPoolExecutor(1, "pages")
@@ -90,10 +93,11 @@ class Controller:
             )
             if seen
             else ChainStates(),
-            alarms=(*alarms, *self._ruling.alarms(self._loop.state), *self._problems.alarms()),
+            alarms=(*alarms, *self._ruling.alarms(self._loop.state), *self.devices.alarms, *self._problems.alarms()),
             completeness=seen.completeness if seen else None,
             rules=self._ruling.view(self._loop.state),
             withheld=self._withheld,
+            identity=self.devices.state,
         )
 
     async def set_mode(self, changes: Mapping[str, object]) -> Mode:
@@ -113,10 +117,12 @@ class Controller:
                 settings = self._settings
                 tasks.create_task(_repeat(self._keep_lease, settings.lease_s / LEASE_LOOKS, stop))
                 tasks.create_task(_repeat(self._read_pages, PAGES_EVERY_S, stop))
+                tasks.create_task(_repeat(self.devices.read, DEVICES_EVERY_S, stop))
                 tasks.create_task(_repeat(self._round, settings.period_s, stop))
         finally:
             await self._on_bus(self._acting.close)
             await self._on_sensors(self._sensors.close)
+            await self.devices.close()
             self._broker_port.close()
             for thread in (self._bus_thread, self._sensor_thread, self._page_thread):
                 thread.shutdown(wait=False, cancel_futures=True)

@@ -12,6 +12,10 @@ processes as one gateway, and ``shared/`` is the memory in which they agree.
   ``dialling_from.py`` opens the second, ``asking.py`` tells a broker that is ill from one that does not like a client,
   ``admitting.py`` whose turn it is to be connected.
 * Who a client is and what it may do is decided in ``identity/``, before a broker sees the client.
-* ``gate.py`` is what all connections of a process share, ``unknown.py`` those of which nobody knows yet whose they are;
-  ``routing.py`` chooses brokers; ``http.py`` and ``ingest.py`` take readings from devices that do not speak MQTT.
+* ``gate.py`` is what all connections of a process share, ``clients.py`` who they are, ``unknown.py`` those of which
+  nobody knows that yet;
+  ``routing.py`` chooses brokers.
+* ``http.py`` and ``ingest.py`` take readings from devices that do not speak MQTT: ``http_credentials.py`` says who
+  sends a request, ``http_credits.py`` and ``http_holding.py`` what it pays and how it waits, and
+  ``http_connections.py`` who may connect.
 """

@@ -74,7 +74,6 @@ class DeviceSide(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=sockets.WRITE_BUFFER_BYTES_MAX)
-        self.perform(self.machine.begin())
 
     def data_received(self, data: bytes) -> None:
         if self._flow is not None:
@@ -250,14 +249,14 @@ class DeviceSide(asyncio.Protocol):
     def _judge(self, said: Connect) -> None:
         assert self.transport is not None
         presented = self._gate.presented(said, peer_of(self.transport))
-        found = self._gate.judge(presented)
+        found = self._gate.clients.judge(presented)
         if found is None:
             self._await(self._judge_slowly(presented))
         else:
             self._judged(presented, found)
 
     async def _judge_slowly(self, presented: Presented) -> None:
-        found = await self._gate.judge_slowly(presented)
+        found = await self._gate.clients.judge_slowly(presented)
         self._task = None
         self._judged(presented, found)
 

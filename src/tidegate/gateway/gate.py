@@ -4,20 +4,18 @@ What the processes of a gateway have to agree on is in the memory they share; he
 """
 
 import asyncio
-import heapq
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from tidegate.control.limiting.credits import LEVEL_MAX
 from tidegate.gateway.admitting import Admitting
 from tidegate.gateway.asking import Evidence, ask
+from tidegate.gateway.clients import Clients
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
-from tidegate.gateway.connection.instructions import Instruction
-from tidegate.gateway.connection.machine import NO_CONNECT, Connection
+from tidegate.gateway.connection.machine import NO_CONNECT
 from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.connection.passing import TopicRules
 from tidegate.gateway.connection.summary import ConnectSummary
@@ -26,8 +24,9 @@ from tidegate.gateway.dialling_from import Sources
 from tidegate.gateway.expiring import ExpiringSessions
 from tidegate.gateway.http_holding import HttpHolding
 from tidegate.gateway.identity.judging import Identities
-from tidegate.gateway.identity.verdicts import KEYS_NOT_KNOWN, TOO_MANY, Accepted, Presented, Refused
+from tidegate.gateway.identity.verdicts import Accepted, Presented, Refused
 from tidegate.gateway.layers.layer import Peer
+from tidegate.gateway.member import Member
 from tidegate.gateway.presence import Presence
 from tidegate.gateway.routing import Router
 from tidegate.gateway.settings import GatewaySettings
@@ -40,7 +39,6 @@ from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.summing import state_of
 from tidegate.gateway.unknown import Unknown
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
-from tidegate.model.clients import ClientAnswer, Ended
 from tidegate.model.observations import GatewayState, HeldClient
 from tidegate.model.routes import Broker
 from tidegate.mqtt.connect import Connect
@@ -51,23 +49,8 @@ LATE_US_PER_LEVEL = 20_000
 UNKNOWN_SHARE = 4
 # A broker that did not know MQTT 5 is tried again after this time: it may have been replaced.
 UNKNOWN_5_S = 600.0
-# Names whose last end is remembered, and how much of a name that nobody has proven.
-ENDS_REMEMBERED, NAME_BYTES_MAX = 1_024, 256
 # How long a broker may take to let go of a client that connects anew.
 GIVE_WAY_S = 1.0
-
-
-class Member(Protocol):
-    """One connection, as the gate needs it: its machine, and somebody to do what that wants."""
-
-    machine: Connection
-    address: str  # the host that it comes from
-
-    def perform(self, todo: list[Instruction]) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
-    def release_broker(self) -> None: ...
-    async def give_way(self, within_s: float) -> None: ...
 
 
 class Gate:
@@ -92,8 +75,7 @@ class Gate:
         name."""
         self.settings = settings
         self.noted = noted
-        self.identities = identities
-        self._knows_revoked = knows_revoked
+        self.clients = Clients(settings.name, identities, knows_revoked, of_device_max=settings.device_connections_max)
         self.router = router
         self.advice = advice
         self.counters = Counters(shared.rows[slot].cells)
@@ -130,9 +112,6 @@ class Gate:
         self._unknown: Unknown[Member] = Unknown(max(1, settings.connections_max // UNKNOWN_SHARE))
         self._addresses: Counter[str] = Counter()
         self._by_client: dict[bytes, Member] = {}
-        self._by_name: dict[str, set[Member]] = {}  # who is judged, and not gone
-        self._ended: dict[str, Ended] = {}  # by name, the oldest first
-        self._expiring: list[tuple[float, int, Member]] = []  # whose proof ends some time (Unix time), a heap
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
@@ -181,82 +160,10 @@ class Gate:
         if not self._addresses[address]:
             del self._addresses[address]
 
-    # -- who they are
-
-    def judge(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused | None:
-        """None where that takes time: then ``judge_slowly``. ``stays``: it wants a connection, not one request."""
-        found = self.identities.judge(presented, time.time())
-        return None if found is None else self._guarded(found, stays=stays)
-
-    async def judge_slowly(self, presented: Presented, *, stays: bool = True) -> Accepted | Refused:
-        return self._guarded(await self.identities.judge_slowly(presented), stays=stays)
-
-    def _guarded(self, found: Accepted | Refused, *, stays: bool) -> Accepted | Refused:
-        """Nobody is let in while it is not known who is revoked, nor somebody who has more than its share of
-        connections here already."""
-        if isinstance(found, Refused) or found.passes_credentials:
-            return found
-        if not self._knows_revoked():
-            return KEYS_NOT_KNOWN
-        here = len(self._by_name.get(found.name, ()))
-        if stays and not found.is_application and here >= self.settings.device_connections_max:
-            return TOO_MANY
-        return found
-
     def judged(self, device: Member, presented: Presented, found: Accepted | Refused) -> None:
         """It is known who a connection belongs to, or that it is nobody's."""
         self._unknown.discard(device)
-        if isinstance(found, Refused) and presented.name:
-            self.remember_end(presented.name[:NAME_BYTES_MAX], found.reason, device.address)
-        if isinstance(found, Accepted):
-            self._by_name.setdefault(found.name, set()).add(device)
-            if found.expires_s is not None:
-                heapq.heappush(self._expiring, (found.expires_s, id(device), device))
-
-    def judge_again(self, names: Collection[str] | None) -> None:
-        """Something has changed about these, or about everybody."""
-        known = self._by_name if names is None else {name for name in names if name in self._by_name}
-        for device in [device for name in known for device in self._by_name[name]]:
-            self._judge_again(device)
-
-    def _judge_again(self, device: Member) -> None:
-        machine = device.machine
-        if machine.client is not None:
-            found = self.identities.still_allowed(machine.client, time.time())
-            device.perform(machine.judged_again(found, time.monotonic()))
-
-    def _end_expired(self) -> None:
-        """Once a second: whose proof has ended is judged again."""
-        now_s = time.time()
-        while self._expiring and self._expiring[0][0] <= now_s:
-            device = heapq.heappop(self._expiring)[2]
-            if device in self._devices:
-                self._judge_again(device)
-
-    def _unname(self, device: Member) -> None:
-        client = device.machine.client
-        here = self._by_name.get(client.name) if client is not None else None
-        if client is not None and here is not None:
-            here.discard(device)
-            if not here:
-                del self._by_name[client.name]
-
-    def answer_about(self, name: str) -> ClientAnswer | None:
-        """What can be said of one client; None where nothing can."""
-        now_s, ended = time.monotonic(), self._ended.get(name)
-        here = self._by_name.get(name, ())
-        found = (device.machine.state(self.settings.name, device.address, now_s) for device in here)
-        connections = tuple(one for one in found if one is not None)
-        if not connections and ended is None:
-            return None
-        return ClientAnswer(gateway=self.settings.name, connections=connections, ended=ended)
-
-    def remember_end(self, name: str, reason: str, address: str) -> None:
-        """Names that somebody only says are among them: so it is a short memory."""
-        self._ended.pop(name, None)
-        self._ended[name] = Ended(reason=reason, at_s=time.time(), address=address)
-        if len(self._ended) > ENDS_REMEMBERED:
-            del self._ended[next(iter(self._ended))]
+        self.clients.judged(device, presented, found)
 
     # -- their turn
 
@@ -295,19 +202,19 @@ class Gate:
         if device in self._devices:
             self._devices.discard(device)
             if device.machine.client is not None and device.machine.ended_for:
-                self.remember_end(device.machine.client.name, device.machine.ended_for, device.address)
+                self.clients.remember_end(device.machine.client.name, device.machine.ended_for, device.address)
             self._give_up_place(device.address)
             self.counters.connections -= 1
             if device.machine.is_leaving:
                 self._leaving.add(device)
             else:
-                self._unname(device)
+                self.clients.forget(device)
 
     def forget(self, device: Member) -> None:
         """Nothing is left of the device."""
         if device in self._leaving:
             self._leaving.discard(device)
-            self._unname(device)
+            self.clients.forget(device)
         machine, now_s = device.machine, time.monotonic()
         connect, session, broker = machine.connect, machine.session, machine.broker
         if not machine.is_accepted or connect is None or session is None or broker is None:
@@ -437,7 +344,7 @@ class Gate:
         now_s, held = time.monotonic(), list[HeldClient]()
         self.advice.current()  # one that has lapsed is none from now on
         self._feel()
-        self._end_expired()
+        self.clients.look()
         for device in (*self._devices, *self._leaving):
             if todo := device.machine.look(now_s):
                 device.perform(todo)

@@ -18,7 +18,7 @@ from tidegate.gateway.gate import Gate
 from tidegate.gateway.http_credentials import CHALLENGE, ONLY_THE_BROKER_KNOWS, presented, status_of
 from tidegate.gateway.identity.verdicts import SERVICE_AWAY, Accepted, Refused
 from tidegate.gateway.ingest import Ingest, packet_bytes
-from tidegate.model.devices import DEVICE_BYTES_MAX, check_device
+from tidegate.model.devices import check_device
 from tidegate.model.errors import BrokerUnavailableError, UserError
 from tidegate.model.limits import LimitMet
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
@@ -92,23 +92,23 @@ def build_app(ingest: Ingest, gate: Gate) -> FastAPI:
 
 async def _judge(gate: Gate, request: Request, device: str, timeout_s: float) -> Accepted:
     shown = presented(request.headers.get("Authorization", ""), device, request.state.peer)
-    found = gate.judge(shown, stays=False)
+    found = gate.clients.judge(shown, stays=False)
     if found is None:
         try:
             async with asyncio.timeout(timeout_s):
-                found = await gate.judge_slowly(shown, stays=False)
+                found = await gate.clients.judge_slowly(shown, stays=False)
         except TimeoutError:
             found = SERVICE_AWAY
     if isinstance(found, Accepted) and found.passes_credentials:
         found = ONLY_THE_BROKER_KNOWS
     if isinstance(found, Refused) and shown.name:
-        gate.remember_end(shown.name[:DEVICE_BYTES_MAX], found.reason, shown.address)
+        gate.clients.remember_end(shown.name, found.reason, shown.address)
     return _accepted(found)
 
 
 def _still_allowed(gate: Gate, client: Accepted) -> Accepted:
     """The body had time to come, and the reading to wait: meanwhile somebody may have been thrown out."""
-    return _accepted(gate.identities.still_allowed(client, time.time()))
+    return _accepted(gate.clients.identities.still_allowed(client, time.time()))
 
 
 def _accepted(found: Accepted | Refused) -> Accepted:

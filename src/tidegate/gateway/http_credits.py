@@ -39,15 +39,17 @@ class HttpCredits:
         ``strict`` whether it is kept to that without tolerance."""
         met: LimitMet | None = None
 
-        def taken(known: Known | None) -> Known | None:
+        def taken(known: Known | None) -> Known:
             nonlocal met
+            before_per_s = _rate_of(known)
             owned = self._of(known, rate_per_s, now_s, strict=strict)
             if owned.take(1, cost, now_s):
-                return _kept(known, owned, now_s)
+                return _kept(known, owned, rate_per_s, now_s)
             left, per_s = owned.left(cost, now_s)
             until_s = owned.wait_s(cost, now_s)
             met = LimitMet(limit=owned.reason(cost, now_s), left=left, until_s=until_s, rate_per_s=per_s)
-            return None
+            # A lower rate counts from the next publish on, and this is none yet.
+            return _kept(known, owned, None if rate_per_s is None else max(rate_per_s, before_per_s), now_s)
 
         self._account(name, taken)
         return met
@@ -55,10 +57,10 @@ class HttpCredits:
     def give_back(self, name: str, cost: float, rate_per_s: float | None, now_s: float) -> None:
         """What was paid just now is not used."""
 
-        def given(known: Known | None) -> Known | None:
+        def given(known: Known | None) -> Known:
             owned = self._of(known, rate_per_s, now_s)
             owned.give_back(1, cost)
-            return _kept(known, owned, now_s)
+            return _kept(known, owned, rate_per_s, now_s)
 
         self._account(name, given)
 
@@ -68,20 +70,20 @@ class HttpCredits:
         """As they were left, with the rate that counted then, and brought up to now."""
         left = None if known is None else known.credits
         owned = ClientCredits(self._most, self._per_s, now_s, left, self._level())
-        if known is not None and left is not None:
+        if left is not None:
             owned.strictly(strict, left[2])
-            (before_per_s,) = _RATE.unpack(known.broker)
-            if before_per_s:
-                owned.limit(before_per_s, left[2])
+            owned.limit(_rate_of(known) or None, left[2])
         owned.limit(rate_per_s, now_s)
         return owned
 
 
-def _kept(known: Known | None, owned: ClientCredits, now_s: float) -> Known:
-    """No broker is that of a request: the rate stands in its place."""
+def _rate_of(known: Known | None) -> float:
+    """No broker is that of a request: the rate that counted last stands in its place, 0 where there was none."""
+    found: float = 0.0 if known is None else _RATE.unpack(known.broker)[0]
+    return found
+
+
+def _kept(known: Known | None, owned: ClientCredits, rate_per_s: float | None, now_s: float) -> Known:
     return msgspec.structs.replace(
-        known or NOBODY,
-        broker=_RATE.pack(owned.rate_per_s or 0.0),
-        credits=owned.state(now_s),
-        seen_at_s=now_s,
+        known or NOBODY, broker=_RATE.pack(rate_per_s or 0.0), credits=owned.state(now_s), seen_at_s=now_s
     )

@@ -106,7 +106,7 @@ class Gateway:
             self._damaged,
             name=f"tidegate-{settings.name}",
         )
-        self._following = Following(self._identities, self._watcher.get, self.gate.judge_again)
+        self._following = Following(self._identities, self._watcher.get, self.gate.clients.judge_again)
         self._is_behind = asyncio.Event()
         self._watcher.answer(CLIENTS_SUBJECT, self._said_of)
         self._reports = (
@@ -207,7 +207,7 @@ class Gateway:
         for sentence in found.sentences:
             self._say(sentence)
         if found.everybody or found.names:
-            self.gate.judge_again(None if found.everybody else found.names)
+            self.gate.clients.judge_again(None if found.everybody else found.names)
 
     def _tell(self) -> None:
         self.gate.tell()
@@ -228,7 +228,7 @@ class Gateway:
 
     def _said_of(self, name: bytes) -> bytes | None:
         """What this process has to say of a client, to whoever asks; nothing where it has none of that name."""
-        found = self.gate.answer_about(name.decode(errors="replace"))
+        found = self.gate.clients.answer_about(name.decode(errors="replace"))
         return None if found is None else msgspec.json.encode(found)
 
     async def _follow_identities(self) -> None:

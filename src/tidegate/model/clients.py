@@ -1,8 +1,9 @@
-"""What a gateway can say about one client that is connected to it."""
+"""What gateways can say about one client, and all that is known of it."""
 
 import msgspec
 
 from tidegate.model.limits import LimitMet
+from tidegate.model.registration import Entry
 
 # Who wants to know asks here, on the control bus, with a name; every process that has such a client answers.
 CLIENTS_SUBJECT = "tidegate.clients"
@@ -40,3 +41,11 @@ class ClientAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str
     connections: tuple[ClientState, ...] = ()
     ended: Ended | None = None
+
+
+class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one device: what is kept of its name, and what every process says that has seen it."""
+
+    name: str
+    entry: Entry
+    answers: tuple[ClientAnswer, ...] = ()

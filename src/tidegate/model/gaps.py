@@ -1,9 +1,10 @@
 """A place where the brokers' log is not what the tables have read: set back, replaced, or deleted from."""
 
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
+
+from tidegate.model.times import date_and_time
 
 GAPS_MAX = 256
 
@@ -45,10 +46,10 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.missing} message(s) that the tables do not have: they were deleted, or the broker's store is "
                 "damaged there. Reading has gone on behind them."
             )
-        stored = "" if self.expected_stamp_s is None else f", stored {_utc(self.expected_stamp_s)}"
+        stored = "" if self.expected_stamp_s is None else f", stored {date_and_time(self.expected_stamp_s)}"
         found = f"the log ends at {self.found_last}"
         if self.kind == "different":
-            when = f" (stored {_utc(self.found_stamp_s)})" if self.found_stamp_s else ""
+            when = f" (stored {date_and_time(self.found_stamp_s)})" if self.found_stamp_s else ""
             found = f"the log has another message there{when} and ends at {self.found_last}"
         return (
             f"Slice {self.slice}: the log was set back or replaced: the tables have it up to {self.expected_sequence}"
@@ -86,7 +87,3 @@ def _joined(before: Gap, gap: Gap) -> Gap:
         expected_stamp_s=before.expected_stamp_s,
         missing=before.missing + gap.missing,
     )
-
-
-def _utc(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -20,6 +20,23 @@ APPLICATIONS_MAX = 1_000
 
 # How a client can prove who it is.
 MethodName = Literal["derived", "file", "certificate", "jwt", "http", "broker"]
+# Of the words in which gateways count refusals, those about who a client is and what it may do.
+IDENTITY_REFUSALS = (
+    "no known credentials",
+    "wrong credentials",
+    "expired credentials",
+    "revoked",
+    "no valid client certificate",
+    "not by this method",
+    "not a device name",
+    "keys not known yet",
+    "identity service away",
+    "too many checks at once",
+    "too many of one client",
+    "forged advice",
+    "not its own topic",
+    "not for it to hear",
+)
 Filters = Annotated[tuple[str, ...], msgspec.Meta(max_length=64)]
 
 

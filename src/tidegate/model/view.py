@@ -66,6 +66,17 @@ class RulesState(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[Notice, ...] = ()
 
 
+class IdentityState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of devices as a whole. Keys are named by their ids, and nothing here is a secret."""
+
+    registered: int | None = None  # None while it is not known
+    revoked: int | None = None  # names that are refused altogether
+    access_name: str = ""  # of the file that was applied last; empty where the settings count
+    access_applied_at_s: float = 0.0  # Unix time
+    key_id: str | None = None  # of the key that new passwords are made with
+    previous_key_id: str | None = None  # whose passwords count until its rotation is finished
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """All of the first screen. ``samples`` and ``decisions`` are oldest first."""
 
@@ -79,6 +90,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     alarms: tuple[str, ...] = ()
     completeness: CompletenessState | None = None
     rules: RulesState = RulesState()
+    identity: IdentityState = IdentityState()
     withheld: tuple[str, ...] = ()  # what is wanted now and not done, and what stands between
 
     @property

@@ -1,4 +1,4 @@
-"""The HTTP API: the view, the decisions and the mode as JSON, and the metrics. Errors are one sentence of text."""
+"""The HTTP API: view, decisions, mode and what is known of one device as JSON, and metrics. Errors are one sentence."""
 
 import time
 from typing import Annotated
@@ -8,6 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from tidegate.model.decisions import ModeWord
+from tidegate.model.device_words import described_fully
+from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.view import state_of
 from tidegate.web.metrics.exposition import CONTENT_TYPE, exposition
 from tidegate.web.values.source import source_of
@@ -50,6 +52,18 @@ async def decisions(request: Request) -> Response:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         return _bad(f"last={text[:20]} is not a number of decisions: give a whole number from 1 on.")
     return _json(source_of(request).view().decisions[-int(text) :])
+
+
+@router.get("/api/devices/{name}")
+async def device(name: str, request: Request) -> Response:
+    """Nobody has to be registered, so that there is an answer for every name that a device may have."""
+    try:
+        report = await source_of(request).look_up(name)
+    except UserError as error:
+        return _bad(str(error))
+    except TidegateError as error:
+        return PlainTextResponse(f"{error}\n", status_code=503)
+    return _json(described_fully(report, time.time()))
 
 
 @router.put("/api/mode")

@@ -21,6 +21,19 @@ const tidegateClock = (at) => new Date(at * 1000).toTimeString().slice(0, 8);
   }, 250);
 })();
 
+// Copies the line beside a button by way of the selection, which works without TLS, too. Where even that is forbidden,
+// the line is left selected.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.(".copy");
+  if (!button) return;
+  const selection = getSelection();
+  selection.selectAllChildren(button.parentElement.querySelector("code"));
+  const copied = document.execCommand("copy");
+  if (copied) selection.removeAllRanges();
+  button.textContent = copied ? "Copied" : "Press Ctrl+C";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+});
+
 // One line per series at the pointer, and the sentence of a decision made there.
 function tidegateTooltip(points) {
   const row = (text) => {

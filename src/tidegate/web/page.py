@@ -13,6 +13,7 @@ from tidegate.web import theme
 from tidegate.web.header import PageHeader
 from tidegate.web.tabs.brokers.panel import BrokersPanel
 from tidegate.web.tabs.decisions.panel import DecisionsPanel
+from tidegate.web.tabs.devices.panel import DevicesPanel
 from tidegate.web.tabs.gateways.panel import GatewaysPanel
 from tidegate.web.tabs.overview.panel import OverviewPanel
 from tidegate.web.tabs.pipeline.panel import PipelinePanel
@@ -50,6 +51,12 @@ TABS = (
         # How the tables are, and what waits, is to be seen above all when no node runs.
         runs=lambda view: bool(view.chain.nodes or view.chain.slices or view.chain.tables),
         panel=PipelinePanel,
+    ),
+    Tab(
+        name="Devices",
+        # Before the first one has come, it says how to bring it.
+        runs=lambda view: bool(view.chain.gateways or view.identity.key_id),
+        panel=DevicesPanel,
     ),
     Tab(name="Rules", runs=lambda view: bool(view.rules.name or view.rules.notices), panel=lambda _: RulesPanel()),
     Tab(name="Decisions", runs=lambda view: bool(view.decisions), panel=lambda _: DecisionsPanel()),

@@ -11,13 +11,15 @@ import uvicorn
 from fastapi import FastAPI, Request
 from nicegui import ui
 
+from tidegate.model.clients import DeviceReport
 from tidegate.model.decisions import Mode
 from tidegate.model.errors import UserError
+from tidegate.model.first_reading import FirstReading
 from tidegate.model.view import Sample, View
 from tidegate.web.access import TokenGate
 from tidegate.web.api import router
 from tidegate.web.page import build
-from tidegate.web.values.source import Source, SourceCarrier, no_past, source_of
+from tidegate.web.values.source import Source, SourceCarrier, no_first_reading, no_past, nobody_to_ask, source_of
 
 SHUTDOWN_S = 1  # open pages get this long to notice; their web sockets never end by themselves
 MESSAGE_BYTES_MAX = 1_048_576  # of what a browser sends
@@ -35,13 +37,15 @@ async def serve(
     stop: asyncio.Event,
     ready: Callable[[tuple[str, int]], None] | None = None,
     past: Callable[[], tuple[Sample, ...]] = no_past,
+    first_reading: Callable[[], FirstReading | None] = no_first_reading,
+    look_up: Callable[[str], Awaitable[DeviceReport]] = nobody_to_ask,
 ) -> None:
     """Serve until ``stop`` is set. Port 0 takes a free one; ``ready`` hears the address once requests are answered."""
     if not token:
         raise UserError("The dashboard has no token: restart 'tidegate up', which writes one into installation.json.")
     with _listening(host, port) as listener:
         address = listener.getsockname()[:2]
-        source = Source(view, set_mode, past)
+        source = Source(view, set_mode, past, first_reading, look_up)
         app = TokenGate(SourceCarrier(_application(), source), token)
         # No log configuration and no access log: addresses may carry the token, and logging is the caller's.
         config = uvicorn.Config(

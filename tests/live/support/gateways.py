@@ -160,7 +160,7 @@ class Running:
     def wait_for_keys(self) -> None:
         """Until derived passwords are taken: they have to be on the bus already."""
         gate = self.gateway.gate
-        until(lambda: gate.identities._derived.keys is not None and gate._knows_revoked())
+        until(lambda: gate.clients.identities._derived.keys is not None and gate.clients.knows_revoked())
 
     def advise(self, interval_s: float, lifetime_s: float = 60) -> None:
         self.put(ADVICE, Advice(interval_s=interval_s, lifetime_s=lifetime_s))

@@ -59,9 +59,6 @@ class Connection(KnownConnection):
 
     # -- the device
 
-    def begin(self) -> list[Instruction]:
-        return self._out([])
-
     def device_data(self, data: bytes, now_s: float) -> list[Instruction]:
         """Bytes of the device, where they cannot go straight to the session."""
         match self.phase:
@@ -161,21 +158,23 @@ class Connection(KnownConnection):
 
     def woken(self, now_s: float) -> list[Instruction]:
         """It is as late as was asked for."""
-        todo: list[Instruction] = []
-        if self._deadline_s is not None and now_s >= self._deadline_s:
-            self._deadline_s = None
-            todo += self._end(NO_CONNECT) if self.phase is Phase.OPENING else self._close()
-        reaching, waiting = self.reaching, self.waiting
-        if self.phase is Phase.REACHING and reaching is not None:
-            if reaching.due_s is not None and now_s >= reaching.due_s:
-                todo += reaching.woken()
-        elif waiting is not None and waiting.due_s is not None and now_s >= waiting.due_s:
-            todo += self._release(now_s)
+        waiting = self.waiting
         self._said_due_s = None
-        return self._out(todo)
+        is_due = waiting is not None and waiting.due_s is not None and now_s >= waiting.due_s
+        return self._out(self._release(now_s) if is_due else [])
 
     def look(self, now_s: float) -> list[Instruction]:
-        """Once a second: is the device alive, does the broker know, has anything waited for too long."""
+        """Once a second: is the device alive, does the broker know, has anything taken or waited for too long.
+
+        What a device and a broker may take to begin is reckoned in seconds: no timer is set for each of them.
+        """
+        reaching = self.reaching
+        if self._deadline_s is not None and now_s >= self._deadline_s:
+            self._deadline_s = None
+            return self._out(self._end(NO_CONNECT) if self.phase is Phase.OPENING else self._close())
+        if self.phase is Phase.REACHING and reaching is not None:
+            is_late = reaching.due_s is not None and now_s >= reaching.due_s
+            return self._out(reaching.woken() + self._failed(reaching)) if is_late else []
         waiting, session = self.waiting, self.session
         if waiting is None or session is None or self.phase not in (Phase.FLOWING, Phase.LEAVING):
             return []
@@ -445,18 +444,8 @@ class Connection(KnownConnection):
         if reads_broker is not self._reads_broker:
             self._reads_broker = reads_broker
             todo.append(Do.RESUME_BROKER if reads_broker else Do.PAUSE_BROKER)
-        due_s = self._due_s()
+        due_s = waiting.due_s if waiting is not None else None
         if due_s != self._said_due_s:
             self._said_due_s = due_s
             todo.append(WakeAt(due_s))
         return todo
-
-    def _due_s(self) -> float | None:
-        due_s = self._deadline_s
-        if self.phase is Phase.REACHING and self.reaching is not None:
-            later_s = self.reaching.due_s
-        else:
-            later_s = self.waiting.due_s if self.waiting is not None else None
-        if due_s is None or later_s is None:
-            return later_s if due_s is None else due_s
-        return min(due_s, later_s)

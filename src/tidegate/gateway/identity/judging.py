@@ -120,6 +120,8 @@ class Identities:
         name, proof, own = found.name, found.proof, found.patterns
         if not _is_name(name) and not self._leaves_all_to_the_broker(method):
             return NO_NAME
+        if found.expires_s is not None and now_s >= found.expires_s:
+            return EXPIRED
         if self._is_revoked(name, None if proof is None else proof.generation, now_s):
             return REVOKED
         rights = self._rights(name, method, None if own is None else Rights(name, Grant(own.publishes, own.subscribes)))

@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from tidegate.model.view import View
 from tidegate.web.metrics.control import of_control, of_controller, of_sample
+from tidegate.web.metrics.devices import of_devices
 from tidegate.web.metrics.gateways import of_classes, of_gateways, of_holds, of_processes
 from tidegate.web.metrics.ledger import of_ledger
 from tidegate.web.metrics.pipeline import of_brokers, of_nodes, of_slices
@@ -36,6 +37,7 @@ class ViewCollector(Collector):
         if view.now is not None:
             yield from of_sample(view.now)
             yield from of_control(view.now, view.chain)
+        yield from of_devices(view.identity)
         yield from of_gateways(view.chain)
         yield from of_holds(view.chain)
         yield from of_processes(view.chain)

@@ -35,6 +35,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return self.moments[-1] if self.moments else None
 
 
+# By the gateway's name.
+Records = Mapping[str, Record]
+
+
 class GatewayHistory:
     """Follows every gateway that is seen. One that has gone is remembered for as long as charts show it."""
 

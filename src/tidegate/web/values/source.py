@@ -6,7 +6,11 @@ import msgspec
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tidegate.model.clients import DeviceReport
 from tidegate.model.decisions import Mode
+from tidegate.model.devices import check_device
+from tidegate.model.errors import BrokerUnavailableError
+from tidegate.model.first_reading import FirstReading
 from tidegate.model.view import Sample, View
 from tidegate.web.values.gateway_history import GatewayHistory
 from tidegate.web.values.node_history import NodeHistory
@@ -18,8 +22,18 @@ def no_past() -> tuple[Sample, ...]:
     return ()
 
 
+def no_first_reading() -> FirstReading | None:
+    return None
+
+
+async def nobody_to_ask(name: str) -> DeviceReport:
+    raise BrokerUnavailableError(f"Nobody can be asked about {name} here: start the dashboard with 'tidegate up'.")
+
+
 class Source:
     """The view, the way to set the mode, and a past run that charts draw behind the current one.
+
+    A first reading has a password in it, so it is no part of the view: pages show it, the API and the metrics do not.
 
     The past run is what ``past`` gives, moved to where this run began; or, once ``remember`` was called, the stretch of
     this installation's own samples that it named, moved to the moment of the call.
@@ -30,10 +44,14 @@ class Source:
         view: Callable[[], View],
         set_mode: Callable[[Mapping[str, object]], Awaitable[Mode]],
         past: Callable[[], tuple[Sample, ...]] = no_past,
+        first_reading: Callable[[], FirstReading | None] = no_first_reading,
+        look_up: Callable[[str], Awaitable[DeviceReport]] = nobody_to_ask,
     ) -> None:
         self._view = view
         self.set_mode = set_mode
         self._past = past
+        self.first_reading = first_reading
+        self._look_up = look_up
         self._remembered: tuple[Sample, ...] = ()
         self._start_s: float | None = None
         self.gateways = GatewayHistory()
@@ -48,6 +66,11 @@ class Source:
         if view.now is not None:
             self.nodes.follow(view.chain, view.now.at_s)
         return view
+
+    async def look_up(self, name: str) -> DeviceReport:
+        """What is known of one device now: gateways are asked."""
+        check_device(name)
+        return await self._look_up(name)
 
     def past(self) -> tuple[Sample, ...]:
         if self._remembered:

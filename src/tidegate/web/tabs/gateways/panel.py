@@ -4,6 +4,7 @@ from nicegui import ui
 
 from tidegate.model.view import View
 from tidegate.web.components.elements import Chart, Sentence, TitledTable, columns
+from tidegate.web.components.refusals import refusals
 from tidegate.web.components.stations import stations_html
 from tidegate.web.tabs.gateways import charts, tables
 from tidegate.web.tabs.gateways.sentence import sentence, tiles
@@ -39,7 +40,7 @@ class GatewaysPanel:
         self._gateways.show(tables.gateways(shown, records))
         self._held.show(tables.held_clients(shown))
         self._processes.show(tables.processes(shown, records))
-        self._refused.show(tables.refusals(shown, records))
+        self._refused.show(refusals(shown, records))
         self._reasons.show(tables.held_reasons(shown))
         self._versions.show(tables.versions(shown))
         self._dropped.show(tables.dropped(shown))

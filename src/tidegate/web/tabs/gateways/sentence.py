@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from tidegate.web.components.refusals import Gateways
 from tidegate.web.components.stations import Station
-from tidegate.web.tabs.gateways.tables import OVERLOAD_MAX, Gateways, Records, total
-from tidegate.web.values.gateway_history import Moment
+from tidegate.web.tabs.gateways.tables import OVERLOAD_MAX, total
+from tidegate.web.values.gateway_history import Moment, Records
 from tidegate.web.values.words import number, rate
 
 

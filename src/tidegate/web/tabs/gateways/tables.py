@@ -3,18 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tidegate.model.observations import GatewayState, HeldClient
+from tidegate.model.observations import HeldClient
 from tidegate.model.view import seconds
+from tidegate.web.components.refusals import Gateways, most_first
 from tidegate.web.components.table import Table, value_table
-from tidegate.web.values.gateway_history import Record
+from tidegate.web.values.gateway_history import Record, Records
 from tidegate.web.values.words import UNKNOWN, number, shortened
 
 CLIENT_LETTERS_MAX = 64
 CLIENTS_SHOWN = 20
 OVERLOAD_MAX = 10
-
-Gateways = tuple[GatewayState, ...]
-Records = Mapping[str, Record]
 
 
 def gateways(shown: Gateways, records: Records) -> Table:
@@ -61,25 +59,6 @@ def _held_client(one: HeldClient, gateway: str) -> tuple[str, ...]:
 
 def held_reasons(shown: Gateways) -> Table:
     return _counted("Held because of", "Clients", (gateway.held_clients for gateway in shown), "Nobody is held.")
-
-
-def refusals(shown: Gateways, records: Records) -> Table:
-    return Table(
-        columns=("Gateway", "Refused because", "Times", "Per minute"),
-        numeric=frozenset({"Times", "Per minute"}),
-        rows=tuple(
-            (gateway.name, reason, number(count), _per_minute(records.get(gateway.name), reason))
-            for gateway in shown
-            for reason, count in _most_first(gateway.refused)
-            if count
-        ),
-        empty="Nobody was refused.",
-    )
-
-
-def _per_minute(record: Record | None, reason: str) -> str:
-    known = record.refused_per_min if record else None
-    return UNKNOWN if known is None else number(known.get(reason, 0.0))
 
 
 def dropped(shown: Gateways) -> Table:
@@ -139,12 +118,8 @@ def total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 def _counted(kinds: str, unit: str, counts: Iterable[Mapping[str, int]], empty: str) -> Table:
     """How many of each kind, over all gateways."""
-    rows = tuple((kind, number(count)) for kind, count in _most_first(total(counts)))
+    rows = tuple((kind, number(count)) for kind, count in most_first(total(counts)))
     return Table(columns=(kinds, unit), numeric=frozenset({unit}), rows=rows, empty=empty)
-
-
-def _most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def milliseconds(value_s: float) -> str:

@@ -11,6 +11,7 @@ from tidegate.web.components.stations import stations_html
 from tidegate.web.tabs.overview import charts, tables
 from tidegate.web.tabs.overview.chain import stations
 from tidegate.web.tabs.overview.completeness import completeness_html
+from tidegate.web.tabs.overview.first_reading import first_reading_html
 from tidegate.web.values.publish_rates import PublishRates
 from tidegate.web.values.source import Source
 
@@ -21,6 +22,7 @@ class OverviewPanel:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._chain = ui.html(sanitize=False)
+        self._first_reading = ui.html(sanitize=False)
         self._completeness = ui.html(sanitize=False)
         self._chart = Chart(charts.OVERVIEW_PX, "Age of data and message rates over two minutes")
         left, right = columns()
@@ -32,6 +34,7 @@ class OverviewPanel:
 
     def show(self, view: View, rates: PublishRates) -> None:
         self._chain.content = stations_html(stations(view, rates))
+        self._first_reading.content = first_reading_html(view, self._source.first_reading())
         self._completeness.content = completeness_html(view, time.time())
         self._chart.draw(charts.overview(view.samples, view.decisions, self._source.past()))
         self._decisions.show(view.decisions)

@@ -1,11 +1,11 @@
-"""What is kept of a device, in words and for programs."""
+"""What is known of a device, in words and for programs: the same in the terminal, on the dashboard and in the API."""
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.model.clients import ClientAnswer, ClientState
+from tidegate.model.clients import ClientAnswer, ClientState, DeviceReport
 from tidegate.model.registration import Entry
+from tidegate.model.times import date_and_time
 
 
 def state_of(entry: Entry, now_s: float) -> str:
@@ -13,10 +13,10 @@ def state_of(entry: Entry, now_s: float) -> str:
     if revocation is None:
         return "allowed"
     if revocation.everywhere:
-        return f"revoked since {_when(revocation.from_s)}"
+        return f"revoked since {date_and_time(revocation.from_s)}"
     lowest = revocation.lowest(now_s)
     if lowest < revocation.generation_min:
-        return f"allowed; passwords of generation {lowest} count until {_when(revocation.from_s)}"
+        return f"allowed; passwords of generation {lowest} count until {date_and_time(revocation.from_s)}"
     return f"allowed; passwords below generation {lowest} are refused"
 
 
@@ -34,26 +34,35 @@ def described(name: str, entry: Entry, now_s: float) -> dict[str, Any]:
     }
 
 
-def about(name: str, entry: Entry, now_s: float) -> list[str]:
-    """All lines that are said of a device; whoever knows more about it adds lines here."""
+def described_fully(report: DeviceReport, now_s: float) -> dict[str, Any]:
+    """With what gateways say of it."""
+    return {**described(report.name, report.entry, now_s), "gateways": report.answers}
+
+
+def lines(report: DeviceReport, now_s: float) -> list[str]:
+    """All that is said of a device; whoever knows more about it adds lines here."""
+    return [*_kept(report.name, report.entry, now_s), *_connected(report.answers, now_s)]
+
+
+def _kept(name: str, entry: Entry, now_s: float) -> list[str]:
     registered = entry.registered
     if registered is None:
         known = (
             "not registered; a password of generation 1 counts all the same" if entry == Entry() else "not registered"
         )
     else:
-        known = f"registered since {_when(registered.added_s)}, generation {registered.generation}"
+        known = f"registered since {date_and_time(registered.added_s)}, generation {registered.generation}"
     note = [] if registered is None or registered.note is None else [f"note: {registered.note}"]
     return [f"{name}: {known}.", *note, f"Now: {state_of(entry, now_s)}."]
 
 
-def connected(answers: Sequence[ClientAnswer], now_s: float) -> list[str]:
+def _connected(answers: Sequence[ClientAnswer], now_s: float) -> list[str]:
     """What gateways say of it."""
-    lines = [_connection(one, now_s) for answer in answers for one in answer.connections]
+    found = [_connection(one, now_s) for answer in answers for one in answer.connections]
     ended = max((one.ended for one in answers if one.ended is not None), key=lambda one: one.at_s, default=None)
     if ended is not None:
-        lines.append(f"Last refused or ended {_when(ended.at_s)}, from {ended.address}: {ended.reason}.")
-    return lines or ["No gateway has seen it lately."]
+        found.append(f"Last refused or ended {date_and_time(ended.at_s)}, from {ended.address}: {ended.reason}.")
+    return found or ["No gateway has seen it lately."]
 
 
 def _connection(one: ClientState, now_s: float) -> str:
@@ -70,7 +79,3 @@ def _connection(one: ClientState, now_s: float) -> str:
 
 def counted(names: Sequence[str]) -> str:
     return f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
-
-
-def _when(at_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
