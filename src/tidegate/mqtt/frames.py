@@ -388,7 +388,7 @@ class FrameScanner:
             return self._fail("wildcard as a topic level", _TOPIC_INVALID)
         return True
 
-    def _judge(self, data: bytes, first: int, body: int, end: int) -> bool:
+    def _judge(self, data: bytes, first: int, body: int, end: int) -> bool:  # noqa: PLR0911
         """Any packet but PUBLISH. A broker is trusted with all but what only a device may say."""
         kind, flags = first >> 4, first & 0x0F
         if not self._from_device:
