@@ -4,7 +4,8 @@ from tidegate.model.readings import TELEMETRY
 from tidegate.mqtt.fields import encode_length
 
 # Stands for a name that no other attempt has; the same length, so that packets stay whole.
-ANYBODY = b"hostile-000000"
+ANY_NUMBER = b"000000"
+ANYBODY = b"hostile-" + ANY_NUMBER
 # Stands for the password of that name, and is as long.
 PASSWORD = b"tg1.000000.1.000000000000000000000000"
 OWN_TOPIC = TELEMETRY.encode() + b"/" + ANYBODY
