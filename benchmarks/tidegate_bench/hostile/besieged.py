@@ -1,4 +1,4 @@
-"""One siege, and afterwards its twin in calm: as many attempts a second, each as long, by as many sockets.
+"""One siege, and afterwards its twin in calm: as many attempts, each as long.
 
 The siege comes first, because only then is known what the twin has to do; that others are served in calm shows that
 the gateway has recovered.
@@ -77,7 +77,7 @@ async def stand(siege: Siege, attacked: Attacked, kept: Kept | None = None) -> S
 
 
 async def _twin(siege: Siege, order: SiegeOrder, result: SiegeResult, *, before: Callable[[], Any]) -> SiegeResult:
-    paced = msgspec.structs.replace(order, attempts_per_s=result.attempts_per_s)
+    paced = msgspec.structs.replace(order, attempts_max=result.attempts)
     attacker = await recruit("besieging")
     if siege.twin == "here":
         before()

@@ -6,6 +6,7 @@ Like the one that attacks it steps back for others.
 import asyncio
 import contextlib
 import itertools
+import math
 import os
 import sys
 import time
@@ -21,6 +22,7 @@ from tidegate_bench.hostile.sieges import Siege, sieges
 from tidegate_bench.rig import processes
 from tidegate_bench.rig.credentials import credentials
 
+SPARE = 2
 AGAIN_S = 0.1  # after a connection that could not even be made
 
 
@@ -29,7 +31,7 @@ class SiegeOrder(msgspec.Struct, frozen=True, kw_only=True):
     state: str  # directory that says as whom to connect
     name: str  # of the siege
     seconds: float
-    attempts_per_s: float = 0.0  # at most; 0: as many as it can
+    attempts_max: int = 0  # in these seconds; 0: as many as it can
 
 
 class SiegeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,17 +43,18 @@ class SiegeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace:
-    """So many in a second, evenly; without a rate everybody may go at once."""
+    """So many in a second, and so many at once: all sockets of a siege begin together, and often go on together."""
 
-    def __init__(self, per_s: float) -> None:
+    def __init__(self, per_s: float, burst: int) -> None:
         self._interval_s = 1 / per_s if per_s else 0.0
-        self._next_s = 0.0
+        self._burst_s = burst * self._interval_s
+        self._next_s = -math.inf
 
     def wait_s(self, now_s: float) -> float:
-        """How long the next one has to wait."""
-        due_s = max(now_s, self._next_s)
+        """How long the next one has to wait; without a rate it never has to."""
+        due_s = max(self._next_s, now_s - self._burst_s)
         self._next_s = due_s + self._interval_s
-        return due_s - now_s
+        return max(0.0, due_s - now_s)
 
 
 async def besiege(order: SiegeOrder) -> SiegeResult:
@@ -74,7 +77,8 @@ async def besiege(order: SiegeOrder) -> SiegeResult:
 
 async def _hold(siege: Siege, order: SiegeOrder, number: Iterator[int], endings: Counter[str]) -> None:
     as_whom = credentials(load_installation(Path(order.state)))
-    pace = Pace(order.attempts_per_s)
+    behind_first = max(1, order.attempts_max - siege.sockets)
+    pace = Pace(behind_first / order.seconds if order.attempts_max else 0.0, siege.sockets)
 
     async def hold_one() -> None:
         while True:
@@ -87,7 +91,8 @@ async def _hold(siege: Siege, order: SiegeOrder, number: Iterator[int], endings:
                 await asyncio.sleep(AGAIN_S)
 
     async with asyncio.TaskGroup() as sockets:
-        for _ in range(siege.sockets):
+        # Who has to keep to a pace must be able to.
+        for _ in range(siege.sockets if not order.attempts_max else SPARE * siege.sockets):
             sockets.create_task(hold_one())
 
 
