@@ -54,8 +54,8 @@ def topic_alias(number: int) -> bytes:
     return b"\x23" + number.to_bytes(2, "big")
 
 
-def subscribe(version: int, filters: bytes, *, first: int = 0x82) -> bytes:
-    return packet(first, b"\x00\x01" + (b"\x00" if version == 5 else b"") + filters)
+def subscribe(version: int, filters: bytes, *, first: int = 0x82, packet_id: int = 1) -> bytes:
+    return packet(first, packet_id.to_bytes(2, "big") + (b"\x00" if version == 5 else b"") + filters)
 
 
 def upgrade(*, path: str = "/mqtt", protocol: str = "mqtt", key: str = "dGhlIHNhbXBsZSBub25jZQ==") -> bytes:

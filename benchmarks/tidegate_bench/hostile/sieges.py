@@ -68,11 +68,12 @@ def _giants() -> Iterator[Attack]:
         for name, filters in (("filters", text(b"a")), ("own filters", own)):
             for kind, first, one in (("SUBSCRIBE", 0x82, filters + b"\1"), ("UNSUBSCRIBE", 0xA2, filters)):
                 many = one * (GIANT_BYTES // len(one))
+                sends = b"".join(subscribe(version, many, first=first, packet_id=number) for number in range(1, 5))
                 yield Attack(
                     name=f"{kind} of {GIANT_BYTES:,} bytes of {name} ({version})",
                     version=version,
                     opening=connect(version, _USER, _PASSWORD),
-                    sends=subscribe(version, many, first=first) * 4,
+                    sends=sends,
                     ends="either",
                     within_s=0.5,
                 )

@@ -5,9 +5,9 @@ machine. It answers an opening, because an attack goes on only then, and closes 
 """
 
 import asyncio
-import functools
 import os
 import sys
+from typing import cast
 
 from tidegate.machine.ports import HOST
 from tidegate_bench.hostile.attacking import NICENESS
@@ -15,22 +15,28 @@ from tidegate_bench.rig import processes
 
 CLOSES_S = 0.2
 BACKLOG = 4_096
-_READ_BYTES_MAX = 65_536
 _CONNACK, _CONNACK_5 = b"\x20\x02\x00\x00", b"\x20\x03\x00\x00\x00"
 _LEVEL = 6  # where a CONNECT of fewer than 128 bytes has its version, behind its name
 
 
-async def take(closes_s: float, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        async with asyncio.timeout(closes_s):
-            data = await reader.read(_READ_BYTES_MAX)
-            writer.write(answer(data))
-            while await reader.read(_READ_BYTES_MAX):
-                pass
-    except (OSError, TimeoutError):
-        pass
-    finally:
-        writer.close()
+class Taken(asyncio.Protocol):
+    """One connection: an answer to what comes first, and none to the rest."""
+
+    def __init__(self, closes_s: float) -> None:
+        self._closes_s = closes_s
+        self._answered = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._closes = asyncio.get_running_loop().call_later(self._closes_s, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._answered:
+            self._transport.write(answer(data))
+        self._answered = True
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._closes.cancel()
 
 
 def answer(data: bytes) -> bytes:
@@ -43,7 +49,7 @@ def answer(data: bytes) -> bytes:
 
 
 async def main(closes_s: float) -> None:
-    server = await asyncio.start_server(functools.partial(take, closes_s), HOST, 0, backlog=BACKLOG)
+    server = await asyncio.get_running_loop().create_server(lambda: Taken(closes_s), HOST, 0, backlog=BACKLOG)
     print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201
     async with server:
         await server.serve_forever()
