@@ -17,7 +17,7 @@ from tidegate_bench.hostile.attacks import VICTIM, Attack
 from tidegate_bench.hostile.packets import ANYBODY, OWN_TOPIC, PASSWORD, connect, subscribe, text
 from tidegate_bench.hostile.poisons import poisons
 
-SIEGE_S = 8.0
+SIEGE_S = 6.0
 STRANGERS = "127.0.0.2"  # where a flood comes from
 FILE_USER = "from-file"
 ABSENT = "absent"  # an application that may read everything
@@ -45,7 +45,7 @@ def sieges() -> tuple[Siege, ...]:
     return (
         Siege(name="poisoners", attacks=tuple(poisons()), sockets=16),
         Siege(name="giant subscriptions", attacks=tuple(_giants()), sockets=8),
-        Siege(name="slow HTTP", attacks=_slow_http(), sockets=2_000, by_http=True),
+        Siege(name="slow HTTP", attacks=_slow_http(), sockets=2_000, by_http=True, seconds=8.0),
         Siege(name="silent TLS", attacks=_slow_tls(), sockets=1_700, newcomers="tls"),
         Siege(name="strangers of one address", attacks=_strangers(), sockets=3_000, source=STRANGERS),
         Siege(name="wrong passwords, derived", attacks=tuple(_wrong_derived()), sockets=32),
