@@ -11,7 +11,7 @@ from tidegate_bench.hostile.checks import Round, absence_checks, checks, pooled
 from tidegate_bench.hostile.packets import ANYBODY, PASSWORD, connect
 from tidegate_bench.hostile.poisons import LONG_USER, ODD_USER, poisons
 from tidegate_bench.hostile.sieges import GIANT_BYTES, greeting, sieges
-from tidegate_bench.hostile.waits import OVERDUE_S, Sample, Waits, together
+from tidegate_bench.hostile.waits import OVERDUE_S, Sample, Waits, together, with_unbegun
 from tidegate_bench.hostile.words import last_words, mqtt_words, tls_words, websocket_words
 from tidegate_bench.outage import share_off
 
@@ -167,7 +167,7 @@ class Clock:
 
 def test_a_wait_counts_once_and_one_that_lasts_counts_with_what_it_took_so_far() -> None:
     clock = Clock()
-    waits = Waits(clock)
+    waits = Waits(10.0, clock)
     with waits.timed("short"):
         clock.now_s += 0.25
     with waits.timed("long"):
@@ -178,8 +178,30 @@ def test_a_wait_counts_once_and_one_that_lasts_counts_with_what_it_took_so_far()
     assert waits.taken() == ()
 
 
+@pytest.mark.parametrize(
+    ("took_s", "waits_s"),
+    [
+        pytest.param(0.01, [0.01], id="a short wait is one"),
+        pytest.param(0.35, [0.35, 0.25, 0.15, 0.05], id="in a long one others would have been begun"),
+    ],
+)
+def test_a_stall_counts_as_often_as_somebody_would_have_waited(took_s: float, waits_s: list[float]) -> None:
+    assert list(with_unbegun(took_s, 0.1)) == pytest.approx(waits_s)
+
+
+def test_a_siege_in_which_next_to_nothing_is_served_shows_beside_many_good_ones() -> None:
+    clock = Clock()
+    waits = Waits(0.1, clock)
+    with waits.timed("somebody"):
+        clock.now_s += 3.0
+    stalled = Round(
+        calm=Sample(delays_s=CALM, connects_s=CALM), hostile=Sample(delays_s=waits.taken(), connects_s=CALM)
+    )
+    assert pooled([stalled, *[round_of()] * 9]).p99_ratio > 100
+
+
 def test_a_wait_that_fails_is_none() -> None:
-    waits = Waits(Clock())
+    waits = Waits(10.0, Clock())
     with pytest.raises(ConnectionResetError), waits.timed("closed"):
         raise ConnectionResetError
     assert waits.taken() == ()

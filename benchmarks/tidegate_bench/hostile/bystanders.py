@@ -14,6 +14,7 @@ from tidegate_bench.hostile.waits import Sample, Waits
 CLIENTS = 30
 NEWCOMERS = 2
 EVERY_S = 0.1
+NEW_EVERY_S = 0.05
 READING = b'{"value": 21.5, "note": "as long as the readings of many devices are, with some words about where it is"}'
 _PUBACK_BYTES = 4
 _CONNACK_BYTES = 4
@@ -32,7 +33,7 @@ class Bystanders:
     ) -> None:
         self._address, self._as_whom = address, as_whom
         self._newcomers, self._tls = newcomers or address, tls
-        self._publishes, self._connects = Waits(), Waits()
+        self._publishes, self._connects = Waits(EVERY_S), Waits(NEW_EVERY_S)
         self._lost = 0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -75,7 +76,7 @@ class Bystanders:
                 writer.close()
             except (OSError, asyncio.IncompleteReadError):
                 self._lost += 1
-            await asyncio.sleep(EVERY_S / 2)
+            await asyncio.sleep(NEW_EVERY_S)
 
     def _connect(self, name: str) -> bytes:
         user, password = self._as_whom(name)

@@ -17,7 +17,7 @@ class HttpSenders:
 
     def __init__(self, address: tuple[str, int], as_whom: Credentials) -> None:
         self._address, self._as_whom = address, as_whom
-        self._waits = Waits()
+        self._waits = Waits(EVERY_S)
         self._lost = 0
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -30,8 +30,14 @@ def together(samples: Sequence[Sample]) -> Sample:
 
 
 class Waits:
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    """Of clients that begin a wait about every ``every_s``.
+
+    Who waits for long begins no other wait meanwhile, so that the worst seconds would count least. The waits that it
+    would have begun, each a little shorter than the one before it, count as well.
+    """
+
+    def __init__(self, every_s: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._every_s, self._clock = every_s, clock
         self._took_s: list[float] = []
         self._since_s: dict[object, float] = {}
 
@@ -49,4 +55,12 @@ class Waits:
         """Since the last time."""
         now_s, took_s = self._clock(), tuple(self._took_s)
         self._took_s.clear()
-        return took_s + tuple(now_s - since for since in self._since_s.values() if now_s - since > OVERDUE_S)
+        took_s += tuple(now_s - since for since in self._since_s.values() if now_s - since > OVERDUE_S)
+        return tuple(wait_s for one in took_s for wait_s in with_unbegun(one, self._every_s))
+
+
+def with_unbegun(took_s: float, every_s: float) -> Iterator[float]:
+    """The wait itself, and those that would have been begun in it."""
+    while took_s > 0:
+        yield took_s
+        took_s -= every_s
