@@ -18,15 +18,17 @@ import msgspec
 
 from tidegate.bus.installation import load_installation
 from tidegate.bus.issued import Credentials
+from tidegate.machine.ports import HOST
 from tidegate_bench.hostile.attacks import Attack, attacks
-from tidegate_bench.hostile.packets import ANYBODY, PASSWORD
-from tidegate_bench.hostile.words import mqtt_words, tls_words, websocket_words
+from tidegate_bench.hostile.packets import ANY_NUMBER, PASSWORD
+from tidegate_bench.hostile.words import last_words
 from tidegate_bench.rig.credentials import credentials
 
 SOCKETS_MAX = 250
 ATTEMPTS_PER_S = 100.0
 ANSWER_S_MAX = 5.0
 NICENESS = 10
+CANNOT_CONNECT = "cannot connect"
 # What the kernel keeps for a client that does not read.
 UNREAD_BYTES = 4_096
 _READ_BYTES_MAX = 65_536
@@ -56,10 +58,9 @@ async def perform(order: AttackOrder) -> list[AttackResult]:
 
     async def attempt(attack: Attack) -> None:
         async with turns:
-            one = _as_somebody(attack, next(number), as_whom)
-            closed, seconds, words = await _attempt(one, order.listeners[attack.listener])
-        ending = f"{'closed' if closed else 'open'}, {words or 'no words'}"
-        found[attack.name].append((attack.is_clean(closed, seconds, words), seconds, ending))
+            one = as_somebody(attack, next(number), as_whom)
+            closed, seconds, words = await attempted(one, order.listeners[attack.listener])
+        found[attack.name].append((attack.is_clean(closed, seconds, words), seconds, ending(closed, words)))
 
     async with asyncio.TaskGroup() as attempts:
         for attack in _interleaved(wanted):
@@ -84,29 +85,35 @@ def _result(name: str, tries: list[tuple[bool, float, str]]) -> AttackResult:
     )
 
 
-def _as_somebody(attack: Attack, number: int, as_whom: Credentials) -> Attack:
+def ending(closed: bool, words: str) -> str:
+    return f"{'closed' if closed else 'open'}, {words or 'no words'}"
+
+
+def as_somebody(attack: Attack, number: int, as_whom: Credentials) -> Attack:
     """By a name of its own, with the password that belongs to it."""
-    name = b"hostile-%06d" % (number % 1_000_000)
+    name = attack.user.replace(ANY_NUMBER, b"%06d" % (number % 1_000_000))
     password = as_whom(name.decode())[1].encode()
     assert len(password) == len(PASSWORD), "packets stay whole"
 
     def said(data: bytes) -> bytes:
-        return data.replace(ANYBODY, name).replace(PASSWORD, password)
+        return data.replace(attack.user, name).replace(PASSWORD, password)
 
     return msgspec.structs.replace(attack, opening=said(attack.opening), sends=said(attack.sends))
 
 
-async def _attempt(attack: Attack, address: tuple[str, int]) -> tuple[bool, float, str]:
-    """Whether it was closed, how long after the last good byte, and with which words."""
+async def attempted(attack: Attack, address: tuple[str, int], source: str = HOST) -> tuple[bool, float, str]:
+    """Whether it was closed, how long after the last good byte, and with which words. It comes from ``source``."""
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setblocking(False)
         if not attack.reads:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD_BYTES)
         try:
+            if source != HOST:
+                connection.bind((source, 0))
             await loop.sock_connect(connection, address)
         except OSError:
-            return False, 0.0, "cannot connect"
+            return False, 0.0, CANNOT_CONNECT
         before = b""
         if attack.opening:
             before = await _open(connection, attack.opening)
@@ -116,15 +123,17 @@ async def _attempt(attack: Attack, address: tuple[str, int]) -> tuple[bool, floa
         data, closed = bytearray(before), asyncio.Event()
         reading = asyncio.create_task(_read(connection, data, closed)) if attack.reads else None
         sending = asyncio.create_task(_send(connection, attack))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
-                await closed.wait()
-        seconds = time.monotonic() - started_s
-        for task in (reading, sending):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait((task,))
-        return closed.is_set(), seconds, _words(attack, bytes(data))
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(attack.within_s + (0 if attack.ends != "closed" else 1.0)):
+                    await closed.wait()
+            seconds = time.monotonic() - started_s
+        finally:
+            for task in (reading, sending):
+                if task is not None:
+                    task.cancel()
+                    await asyncio.wait((task,))
+        return closed.is_set(), seconds, last_words(attack.listener, bytes(data), attack.version)
 
 
 async def _open(connection: socket.socket, opening: bytes) -> bytes:
@@ -162,16 +171,6 @@ async def _send(connection: socket.socket, attack: Attack) -> None:
             await loop.sock_sendall(connection, data)
         if attack.half_closes:
             connection.shutdown(socket.SHUT_WR)
-
-
-def _words(attack: Attack, data: bytes) -> str:
-    match attack.listener:
-        case "websocket":
-            return websocket_words(data)
-        case "tls":
-            return tls_words(data)
-        case _:
-            return mqtt_words(data, attack.version)
 
 
 def main() -> None:

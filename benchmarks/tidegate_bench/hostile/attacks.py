@@ -46,8 +46,9 @@ _TOO_MUCH = ("0x81", "0x82", "0x83", "0x95", "0x97")
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    listener: Literal["mqtt", "websocket", "proxy", "tls"] = "mqtt"
+    listener: Literal["mqtt", "websocket", "proxy", "tls", "http"] = "mqtt"
     version: int = 4  # of MQTT, for its last words
+    user: bytes = ANYBODY  # replaced by a name that no other attempt has, like the password that belongs to it
     opening: bytes = b""  # in good order: what follows is sent once it was answered
     sends: bytes = b""
     drip_s: float = 0.0  # between its bytes

@@ -3,29 +3,38 @@
 import asyncio
 import contextlib
 import itertools
+import ssl
 import time
 
 from tidegate.bus.issued import Credentials
 from tidegate.model.readings import TELEMETRY
 from tidegate.mqtt.client import DISCONNECT, encode_connect, encode_publish
+from tidegate_bench.hostile.waits import Sample, Waits
 
 CLIENTS = 30
 NEWCOMERS = 2
 EVERY_S = 0.1
+NEW_EVERY_S = 0.05
 READING = b'{"value": 21.5, "note": "as long as the readings of many devices are, with some words about where it is"}'
 _PUBACK_BYTES = 4
 _CONNACK_BYTES = 4
 
 
 class Bystanders:
-    """Use as an asynchronous context manager. ``delays_s`` grows by one per acknowledged publish, ``connects_s`` by one
-    per client that was taken on."""
+    """Use as an asynchronous context manager. Newcomers may come by another listener, with TLS or without."""
 
-    def __init__(self, address: tuple[str, int], as_whom: Credentials) -> None:
-        self.delays_s: list[float] = []
-        self.connects_s: list[float] = []
-        self.lost = 0
+    def __init__(
+        self,
+        address: tuple[str, int],
+        as_whom: Credentials,
+        *,
+        newcomers: tuple[str, int] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._address, self._as_whom = address, as_whom
+        self._newcomers, self._tls = newcomers or address, tls
+        self._publishes, self._connects = Waits(EVERY_S), Waits(NEW_EVERY_S)
+        self._lost = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Bystanders":
@@ -40,30 +49,34 @@ class Bystanders:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def sample(self) -> Sample:
+        """What they met since the last one."""
+        lost, self._lost = self._lost, 0
+        return Sample(delays_s=self._publishes.taken(), connects_s=self._connects.taken(), lost=lost)
+
     async def _live(self, number: int) -> None:
         """Connected until cancelled: a connection that ends is counted, and made anew."""
         while True:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 await self._publish(number)
-            self.lost += 1
+            self._lost += 1
             await asyncio.sleep(EVERY_S)
 
     async def _come_and_go(self, number: int) -> None:
         """One that is not taken on is lost."""
         for turn in itertools.count():
             packet = self._connect(f"newcomer-{number}-{turn % 1_000}")
-            started_s = time.perf_counter()
             try:
-                reader, writer = await asyncio.open_connection(*self._address)
-                writer.write(packet)
-                answer = await reader.readexactly(_CONNACK_BYTES)
-                self.connects_s.append(time.perf_counter() - started_s)
-                self.lost += answer[3] != 0
+                with self._connects.timed(number):
+                    reader, writer = await asyncio.open_connection(*self._newcomers, ssl=self._tls)
+                    writer.write(packet)
+                    answer = await reader.readexactly(_CONNACK_BYTES)
+                self._lost += answer[3] != 0
                 writer.write(DISCONNECT)
                 writer.close()
             except (OSError, asyncio.IncompleteReadError):
-                self.lost += 1
-            await asyncio.sleep(EVERY_S / 2)
+                self._lost += 1
+            await asyncio.sleep(NEW_EVERY_S)
 
     def _connect(self, name: str) -> bytes:
         user, password = self._as_whom(name)
@@ -80,9 +93,8 @@ class Bystanders:
             while True:
                 due_s = max(due_s + EVERY_S, time.monotonic() - EVERY_S)
                 await asyncio.sleep(max(0.0, due_s - time.monotonic()))
-                started_s = time.perf_counter()
-                writer.write(packet)
-                await reader.readexactly(_PUBACK_BYTES)
-                self.delays_s.append(time.perf_counter() - started_s)
+                with self._publishes.timed(number):
+                    writer.write(packet)
+                    await reader.readexactly(_PUBACK_BYTES)
         finally:
             writer.close()

@@ -4,7 +4,8 @@ from tidegate.model.readings import TELEMETRY
 from tidegate.mqtt.fields import encode_length
 
 # Stands for a name that no other attempt has; the same length, so that packets stay whole.
-ANYBODY = b"hostile-000000"
+ANY_NUMBER = b"000000"
+ANYBODY = b"hostile-" + ANY_NUMBER
 # Stands for the password of that name, and is as long.
 PASSWORD = b"tg1.000000.1.000000000000000000000000"
 OWN_TOPIC = TELEMETRY.encode() + b"/" + ANYBODY
@@ -53,8 +54,8 @@ def topic_alias(number: int) -> bytes:
     return b"\x23" + number.to_bytes(2, "big")
 
 
-def subscribe(version: int, filters: bytes, *, first: int = 0x82) -> bytes:
-    return packet(first, b"\x00\x01" + (b"\x00" if version == 5 else b"") + filters)
+def subscribe(version: int, filters: bytes, *, first: int = 0x82, packet_id: int = 1) -> bytes:
+    return packet(first, packet_id.to_bytes(2, "big") + (b"\x00" if version == 5 else b"") + filters)
 
 
 def upgrade(*, path: str = "/mqtt", protocol: str = "mqtt", key: str = "dGhlIHNhbXBsZSBub25jZQ==") -> bytes:

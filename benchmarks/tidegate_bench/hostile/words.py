@@ -3,6 +3,17 @@
 CONNACK, DISCONNECT, PINGRESP = 0x20, 0xE0, 0xD0
 
 
+def last_words(listener: str, data: bytes, version: int = 4) -> str:
+    """What a listener of that kind said; ``version`` is that of MQTT."""
+    match listener:
+        case "websocket" | "http":
+            return websocket_words(data)
+        case "tls":
+            return tls_words(data)
+        case _:
+            return mqtt_words(data, version)
+
+
 def mqtt_words(data: bytes, version: int) -> str:
     """The last packet that says why, as in ``CONNACK 1`` and ``DISCONNECT 0x82``; else ``PINGRESP`` or nothing."""
     found, answered, place = "", False, 0

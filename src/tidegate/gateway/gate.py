@@ -100,6 +100,7 @@ class Gate:
         )
         self.http = HttpHolding(settings, router, self.terms)
         self.http_connections = 0
+        self.displace_http: Callable[[], bool] = lambda: False  # closes a silent one, if there is any
         self._admitting = Admitting(settings.admitting_max, settings.admission_s_max, self.counters)
         self._sessions = ExpiringSessions(settings.sticky_clients_max, settings.broker_timeout_s, router)
         self._class_names = [one.name for one in classes]
@@ -118,7 +119,7 @@ class Gate:
 
     def admit(self, device: Member) -> bool:
         address = device.address
-        if self.is_full:
+        if self.is_full and not self._make_room():
             self.counters.refuse("too many connections")
             return False
         if not self._take_place(address):
@@ -128,6 +129,16 @@ class Gate:
         displaced = self._unknown.add(device, address)
         if displaced is not None:
             displaced.perform(displaced.machine.end(NO_CONNECT))
+        return True
+
+    def _make_room(self) -> bool:
+        """Whether one has to go of whom nobody knows whose it is: by HTTP or by MQTT, whichever are more."""
+        if self.http_connections > len(self._unknown) and self.displace_http():
+            return True
+        displaced = self._unknown.displace()
+        if displaced is None:
+            return self.displace_http()
+        displaced.perform(displaced.machine.end(NO_CONNECT))
         return True
 
     @property

@@ -44,7 +44,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
-        if (len(self.connections) >= CONNECTIONS_MAX or self._gate.is_full) and not self._displace():
+        if (len(self.connections) >= CONNECTIONS_MAX or self._gate.is_full) and not displace(self.connections):
             self._gate.counters.refuse("too many connections")
             transport.abort()
             return
@@ -88,14 +88,6 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
-    def _displace(self) -> bool:
-        """Connections are in no order, and this happens only where somebody attacks: any silent one will do."""
-        silent = next((one for one in self.connections if isinstance(one, GuardedProtocol) and one.is_silent), None)
-        if silent is not None:
-            self.connections.discard(silent)
-            silent.transport.abort()
-        return silent is not None
-
     def _look(self) -> None:
         """Every few seconds: has a request come since the last time, or is one being answered?"""
         if self.is_silent and self.cycle is self._answered:
@@ -103,6 +95,15 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._answered = self.cycle
         self._looks = self.loop.call_later(HEADERS_S, self._look)
+
+
+def displace(connections: set[Any]) -> bool:
+    """Connections are in no order, and this happens only where somebody attacks: any silent one will do."""
+    silent = next((one for one in connections if isinstance(one, GuardedProtocol) and one.is_silent), None)
+    if silent is not None:
+        connections.discard(silent)
+        silent.transport.abort()
+    return silent is not None
 
 
 class HttpServer(uvicorn.Server):
@@ -122,6 +123,8 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self._bound, self._settings, self._gate = bound, settings, gate
+        others = gate.displace_http
+        gate.displace_http = lambda: displace(self.server_state.connections) or others()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         del sockets  # the one that is bound

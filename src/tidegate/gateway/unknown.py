@@ -21,7 +21,11 @@ class Unknown(Generic[One]):
         """Whoever has to go for it, if anybody; it may be the new one itself."""
         self._addresses[one] = address
         self._by_address.setdefault(address, {})[one] = None
-        if len(self._addresses) <= self._count_max:
+        return self.displace() if len(self._addresses) > self._count_max else None
+
+    def displace(self) -> One | None:
+        """One gives way; None where there is none."""
+        if not self._addresses:
             return None
         most = max(self._by_address.values(), key=len)
         oldest = next(iter(most))

@@ -113,6 +113,25 @@ def count_properties(data: bytes, position: int, end: int) -> int:
     return count if place == end else -1
 
 
+def count_filters(body: bytes, version: int, has_options: bool) -> int:
+    """How many filters a SUBSCRIBE (with options) or UNSUBSCRIBE has, without a look at them; -1 where it is malformed.
+
+    To read them all costs much more, so it is asked first whether there may be so many."""
+    place, size, count = 2, len(body), 0
+    if version >= 5:
+        length, place = variable_length(body, place, size)
+        if place < 0:
+            return -1
+        place += length
+    behind = 3 if has_options else 2
+    while place < size:
+        if place + 2 > size:
+            return -1
+        place += behind + (body[place] << 8 | body[place + 1])
+        count += 1
+    return count if place == size else -1
+
+
 def has_wildcard_level(topic: bytes) -> bool:
     """Whether a level is exactly ``*`` or ``>``: names like others in MQTT, but wildcards to a broker that is NATS.
 

@@ -33,6 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     topic_alias_max: int = 16
     session_expiry_s_max: int = NEVER_EXPIRES
     filters_bytes_max: int = 65_536  # of one SUBSCRIBE or UNSUBSCRIBE: each filter has to be looked at
+    filters_max: int = 1_024
     waiting_bytes_max: int = 1024**2  # of messages that wait for a client's acknowledgements
     connect_bytes_max: int = 65_536
     connect_s_max: float = 10.0  # until its CONNECT is there

@@ -34,7 +34,7 @@ from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.client import PINGREQ
-from tidegate.mqtt.frames import QOS_2, FrameScanner, frames_of
+from tidegate.mqtt.frames import QOS_2, FrameScanner, count_filters, frames_of
 from tidegate.mqtt.violations import (
     MALFORMED,
     NOT_AUTHORIZED,
@@ -48,6 +48,7 @@ from tidegate.mqtt.violations import (
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
+FILTER_COST = 4  # credits: to read and judge a filter costs several times what a publish does
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
 
@@ -287,11 +288,10 @@ class Session:
     def _judged(self, kind: int, first: int, packet: bytes, body: bytes, now_s: float) -> bytes:
         """A packet other than PUBLISH and PINGREQ, as it goes to the broker; empty where it does not, or not yet."""
         if kind in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
-            if len(body) > self._limits.filters_bytes_max:
-                self._fail("SUBSCRIBE too large", PACKET_TOO_LARGE)
+            if not self._pays_filters(kind, body, now_s):
                 return b""
             try:
-                return self._subscribing(self._parsed(first, body), packet, now_s)
+                return self._without_own_filters(self._parsed(first, body), packet)
             except Violation as violation:
                 self._fail("malformed SUBSCRIBE or UNSUBSCRIBE", violation.code)
                 return b""
@@ -311,21 +311,21 @@ class Session:
     def _parsed(self, first: int, body: bytes) -> packets.Packet:
         return packets.parse(first, body, self._version, properties_max=self._limits.properties_max)
 
-    def _subscribing(self, parsed: packets.Packet, packet: bytes, now_s: float) -> bytes:
-        """A filter costs what a publish does."""
-        if isinstance(parsed, packets.Subscribe):
-            filters = len(parsed.entries)
-        else:
-            assert isinstance(parsed, packets.Unsubscribe)
-            filters = len(parsed.filters)
-        credits_now = self.passing.hold.credits
-        if not credits_now.take(0, float(filters), now_s):
-            left, per_s = credits_now.left(float(filters), now_s)
-            until_s = credits_now.wait_s(float(filters), now_s)
-            self.sentence = LimitMet(limit=OWN_CREDITS, left=left, until_s=until_s, rate_per_s=per_s).sentence()
-            self._fail("quota exceeded", QUOTA_EXCEEDED)
-            return b""
-        return self._without_own_filters(parsed, packet)
+    def _pays_filters(self, kind: int, body: bytes, now_s: float) -> bool:
+        """Whether a SUBSCRIBE or UNSUBSCRIBE may be read: it has no more filters than one may have, and they are paid
+        for. One that is malformed costs nothing more: it is the last that is read."""
+        count = count_filters(body, self._version, kind == packets.SUBSCRIBE)
+        if count > self._limits.filters_max or len(body) > self._limits.filters_bytes_max:
+            self._fail("SUBSCRIBE too large", PACKET_TOO_LARGE)
+            return False
+        credits_now, cost = self.passing.hold.credits, float(FILTER_COST * max(1, count))
+        if credits_now.take(0, cost, now_s):
+            return True
+        left, per_s = credits_now.left(cost, now_s)
+        until_s = credits_now.wait_s(cost, now_s)
+        self.sentence = LimitMet(limit=OWN_CREDITS, left=left, until_s=until_s, rate_per_s=per_s).sentence()
+        self._fail("quota exceeded", QUOTA_EXCEEDED)
+        return False
 
     def _without_own_filters(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
         subscribed = self._filters.subscribed

@@ -18,7 +18,7 @@ from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.acknowledgements import with_user_property
 from tidegate.mqtt.client import DISCONNECT
-from tidegate.mqtt.frames import FrameScanner, frames_of
+from tidegate.mqtt.frames import FrameScanner, count_filters, frames_of
 from tidegate.mqtt.packets import (
     Ack,
     Connack,
@@ -155,8 +155,10 @@ class Translation:
     def _up(self, first: int, packet: bytes, body: bytes) -> bytes:
         if first == packets.PINGREQ:
             return packet
-        if first & 0xF0 in (packets.SUBSCRIBE, packets.UNSUBSCRIBE) and len(body) > self._limits.filters_bytes_max:
-            raise Violation(PACKET_TOO_LARGE, "SUBSCRIBE too large")
+        if first & 0xF0 in (packets.SUBSCRIBE, packets.UNSUBSCRIBE):
+            count = count_filters(body, 5, first & 0xF0 == packets.SUBSCRIBE)
+            if count > self._limits.filters_max or len(body) > self._limits.filters_bytes_max:
+                raise Violation(PACKET_TOO_LARGE, "SUBSCRIBE too large")
         parsed = parse(first, body, 5, properties_max=self._limits.properties_max)
         check_content(parsed, Sender.DEVICE)
         match parsed:

@@ -27,16 +27,22 @@ BROKEN = "bad TLS record"
 class Tls:
     """The server's end of one TLS connection."""
 
-    __slots__ = ("_incoming", "_open", "_outgoing", "_tls", "ended", "problem")
+    __slots__ = ("_context", "_incoming", "_open", "_outgoing", "_tls", "ended", "problem")
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.problem = ""
         self.ended = False
         self._open = False
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._context: ssl.SSLContext | None = context  # until the first byte: a silent client costs next to nothing
+        self._incoming: ssl.MemoryBIO
+        self._outgoing: ssl.MemoryBIO
+        self._tls: ssl.SSLObject
 
     def receive(self, data: bytes) -> bytes:
+        if self._context is not None:
+            self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            self._tls = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+            self._context = None
         if len(data) <= CHUNK_BYTES:
             return self._decrypt(data)
         return b"".join(self._decrypt(data[at : at + CHUNK_BYTES]) for at in range(0, len(data), CHUNK_BYTES))
@@ -72,7 +78,7 @@ class Tls:
         return b"".join(self.send(data[at : at + CHUNK_BYTES]) for at in range(0, len(data), CHUNK_BYTES))
 
     def answer(self) -> bytes:
-        return self._outgoing.read() if self._outgoing.pending else b""
+        return self._outgoing.read() if self._context is None and self._outgoing.pending else b""
 
     def farewell(self) -> bytes:
         if not self._open:
