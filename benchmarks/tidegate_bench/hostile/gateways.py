@@ -73,9 +73,11 @@ def at_nats(state: Path, servers: Starter) -> Iterator[Attacked]:
 def at_mosquitto(state: Path, servers: Starter) -> Iterator[Attacked]:
     """With the control bus, and so the keys, of the other installation."""
     directory, http_port = state / "mosquitto", servers.free_port()
-    with stacks.mosquitto(directory, servers, load_installation(state).control_urls):
-        with servers.gateway(directory, _settings(http_port)) as server:
-            yield Attacked(server=server, listeners={"mqtt": server.address, "http": (HOST, http_port)})
+    with (
+        stacks.mosquitto(directory, servers, load_installation(state).control_urls),
+        servers.gateway(directory, _settings(http_port)) as server,
+    ):
+        yield Attacked(server=server, listeners={"mqtt": server.address, "http": (HOST, http_port)})
 
 
 @contextlib.contextmanager

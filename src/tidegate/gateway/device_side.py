@@ -265,7 +265,12 @@ class DeviceSide(asyncio.Protocol):
         self.perform(self.machine.judged(found))
 
     def _await_turn(self) -> None:
-        self._gate.await_turn(self, self._turned)
+        connect = self.machine.connect
+        assert connect is not None
+        if self._gate.disliked.has(connect.owner, time.monotonic()):
+            self.perform(self.machine.disliked())
+        else:
+            self._gate.await_turn(self, self._turned)
 
     def _turned(self, granted: bool) -> None:
         self.perform(self.machine.turned(granted, time.monotonic()))
@@ -318,7 +323,10 @@ class DeviceSide(asyncio.Protocol):
         for broker in brokers:
             is_well = is_well or await self._gate.evidence.is_well(broker, since_s)
         self._task = None
-        self.perform(self.machine.told(is_well, time.monotonic()))
+        connect, now_s = self.machine.connect, time.monotonic()
+        if is_well and connect is not None:
+            self._gate.disliked.add(connect.owner, now_s)
+        self.perform(self.machine.told(is_well, now_s))
 
     # -- once a broker has answered
 

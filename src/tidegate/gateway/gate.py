@@ -21,6 +21,7 @@ from tidegate.gateway.connection.passing import TopicRules
 from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.dialling_from import Sources
+from tidegate.gateway.disliked import Disliked
 from tidegate.gateway.expiring import ExpiringSessions
 from tidegate.gateway.http_holding import HttpHolding
 from tidegate.gateway.identity.judging import Identities
@@ -38,6 +39,7 @@ from tidegate.gateway.shared.memory import Shared
 from tidegate.gateway.shared.peers import Peers
 from tidegate.gateway.shared.summing import state_of
 from tidegate.gateway.unknown import Unknown
+from tidegate.machine.memory import give_back
 from tidegate.model.classes import DEFAULT_CLASSES, DeviceClass
 from tidegate.model.observations import GatewayState, HeldClient
 from tidegate.model.routes import Broker
@@ -47,6 +49,10 @@ from tidegate.mqtt.connect import Connect
 LATE_US_PER_LEVEL = 20_000
 # Of all connections so many may be of clients that nobody knows yet.
 UNKNOWN_SHARE = 4
+# Connections that are looked at in one turn of the event loop.
+LOOKED_AT_ONCE = 100
+# So many connections less than there were are worth a look at the memory.
+MEMORY_BACK_AFTER = 200
 # A broker that did not know MQTT 5 is tried again after this time: it may have been replaced.
 UNKNOWN_5_S = 600.0
 # How long a broker may take to let go of a client that connects anew.
@@ -81,6 +87,7 @@ class Gate:
         self.counters = Counters(shared.rows[slot].cells)
         self.classes = Classes(classes, self.counters)
         self.evidence = Evidence(probe, settings.broker_timeout_s)
+        self.disliked = Disliked()
         self.sources = Sources(settings.source_addresses)
         self.presence = Presence(router.claim, router.release)
         buckets = (
@@ -113,6 +120,7 @@ class Gate:
         self._unknown: Unknown[Member] = Unknown(max(1, settings.connections_max // UNKNOWN_SHARE))
         self._addresses: Counter[str] = Counter()
         self._by_client: dict[bytes, Member] = {}
+        self._most_connections = 0  # since memory was given back
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
@@ -350,19 +358,30 @@ class Gate:
 
     # -- once a second
 
-    def look(self) -> None:
-        """See to every connection, and tell who is held."""
+    async def look(self) -> None:
+        """See to every connection, some at a time, and tell who is held."""
         now_s, held = time.monotonic(), list[HeldClient]()
         self.advice.current()  # one that has lapsed is none from now on
         self._feel()
         self.clients.look()
-        for device in (*self._devices, *self._leaving):
+        for number, device in enumerate((*self._devices, *self._leaving), start=1):
+            if number % LOOKED_AT_ONCE == 0:
+                await asyncio.sleep(0)  # many may be ended now, and nobody else shall wait for all of that
             if todo := device.machine.look(now_s):
                 device.perform(todo)
             if (one := device.machine.held(now_s)) is not None:
                 held.append(one)
         held += self.http.held(now_s)
+        self._give_memory_back()
         self._row.tell_held(held, Counter(one.reason for one in held))
+
+    def _give_memory_back(self) -> None:
+        """Where many have left since the last time: what they needed would else be kept for ever."""
+        connections = len(self._devices) + self.http_connections
+        self._most_connections = max(self._most_connections, connections)
+        if self._most_connections - connections >= MEMORY_BACK_AFTER:
+            self._most_connections = connections
+            give_back()
 
     def _feel(self) -> None:
         """How overloaded this process is, by how late its event loop runs."""

@@ -199,7 +199,7 @@ class Gateway:
             for _ in range(TELLS_PER_LOOK):
                 await asyncio.sleep(LOOK_S / TELLS_PER_LOOK)
                 self._tell()
-            self.gate.look()
+            await self.gate.look()
             self._look_at_identities()
 
     def _look_at_identities(self) -> None:

@@ -1,10 +1,10 @@
-"""Memory that is free, and still counted as this process's."""
+"""What a process has no use for any more, given back to the system."""
 
+import contextlib
 import ctypes
 
 
 def give_back() -> None:
-    """Return what was freed to the system. glibc keeps the pages of large arrays that came and went; others do not."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    """Where the C library can: freed memory at the end and in the middle of its heaps."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -98,6 +98,10 @@ class Connection(KnownConnection):
     def judged(self, found: Accepted | Refused) -> list[Instruction]:
         return self._reach(lambda reaching: reaching.judged(found))
 
+    def disliked(self) -> list[Instruction]:
+        """Its turn would be in vain: a broker has just hung up on it."""
+        return self._reach(Reaching.disliked)
+
     def turned(self, granted: bool, now_s: float) -> list[Instruction]:
         return self._reach(lambda reaching: reaching.turned(granted, now_s))
 

@@ -34,6 +34,7 @@ from tidegate.model.routes import Broker
 from tidegate.mqtt.connect import Connect
 from tidegate.mqtt.violations import SERVER_UNAVAILABLE, UNSPECIFIED, Violation
 
+_HUNG_UP_ON = ("refused by the broker", UNSPECIFIED, "The broker hangs up on this client alone.")
 HUNG_UP = -1  # in the place of a code: the broker closed instead of an answer
 
 
@@ -122,6 +123,10 @@ class Reaching:
             return self._fail(violation.reason, violation.code)
         self.step = Step.TURN
         return [Do.AWAIT_TURN]
+
+    def disliked(self) -> list[Instruction]:
+        """A broker has just hung up on this client, and answers others."""
+        return self._fail(*_HUNG_UP_ON) if self.step is Step.TURN else []
 
     def turned(self, granted: bool, now_s: float) -> list[Instruction]:
         """It is this client's turn, or it has waited for too long."""
@@ -237,7 +242,7 @@ class Reaching:
         if self.step is not Step.ASKING_OTHERS:
             return []
         if is_well:
-            return self._fail("refused by the broker", UNSPECIFIED, "The broker hangs up on this client alone.")
+            return self._fail(*_HUNG_UP_ON)
         return self._again(now_s)
 
     def _next(self) -> list[Instruction]:
