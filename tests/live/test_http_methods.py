@@ -99,7 +99,7 @@ def methods(installation: Installation, tmp_path_factory: pytest.TempPathFactory
             yield prepared
 
 
-def token(name: str, lasts_s: float = 60.0) -> str:
+def token(name: str, lasts_s: float = 86_400.0) -> str:
     return "Bearer " + jwt.encode({"sub": name, "exp": time.time() + lasts_s}, SECRET, "HS256")
 
 

@@ -35,7 +35,7 @@ OWN = Rights("d", Grant(("telemetry/{device}/#",), ("downlink/{device}/#",)))
 VERDICTS: tuple[Accepted | Refused, ...] = (
     Accepted(name="d", method="derived", rights=OWN, generation=1),
     Accepted(name="app", method="file", rights=Rights("app", EVERYTHING), is_application=True),
-    Accepted(name="d", method="broker", rights=ANYTHING, passes_credentials=True),
+    Accepted(name="d", method="broker", rights=ANYTHING, passes_credentials=True, keeps_identifier=True),
     WRONG,
 )
 

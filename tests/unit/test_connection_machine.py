@@ -224,7 +224,7 @@ def test_one_that_acknowledges_some_of_it_stays() -> None:
 
 
 def test_passwords_are_forgotten_once_nobody_needs_them() -> None:
-    passing = Accepted(name="u", method="broker", rights=PUMP.rights, passes_credentials=True)
+    passing = Accepted(name="u", method="broker", rights=PUMP.rights, passes_credentials=True, keeps_identifier=True)
     machine = flowing(connect(), passing)
     assert machine.reaching is not None
     assert machine.reaching.introduction is not None
@@ -252,3 +252,101 @@ def test_a_session_that_may_not_stay_is_deleted_and_its_client_hears_connack_bef
     [(_, body, end)] = frames_of(machine.deletion.packet)
     deletion = parse_connect(machine.deletion.packet[body:end], 8)
     assert (deletion.version, deletion.client_id, deletion.clean) == (version, b"pump", True)
+
+
+def on_5(client: Accepted = PUMP, **limits: object) -> Connection:
+    """An MQTT 5 device on a broker of 3.1.1."""
+    machine = Connection(terms(**limits), 0.0)
+    machine.device_data(connect(5), 0.0)
+    machine.judged(client)
+    machine.turned(True, 0.0)
+    machine.way_made(None)
+    machine.chosen(A, False, 0.0)
+    machine.reached()
+    machine.broker_data(ACCEPTED, 0.0)
+    assert machine.phase is Phase.FLOWING
+    return machine
+
+
+FOREIGN = encode(Publish(topic=b"telemetry/other", payload=b"1", qos=1, packet_id=7), 5)
+
+
+def test_a_flood_of_publishes_that_are_refused_costs_credits_until_it_is_over() -> None:
+    machine, refused = on_5(credits_max=400.0, credits_per_s=1.0), 0
+    while Do.CLOSE_DEVICE not in machine.device_data(FOREIGN * 10, 1.0):
+        refused += 10
+        assert refused < 1_000
+    assert refused == 100, "four credits each"
+
+
+def test_refusals_that_a_device_does_not_read_are_not_kept_for_it() -> None:
+    machine = on_5()
+    machine.device_full(True)
+    assert Do.CLOSE_DEVICE in machine.device_data(FOREIGN, 1.0)
+
+
+def test_acknowledgements_of_nothing_cost_credits() -> None:
+    machine = Connection(terms(credits_max=100.0, credits_per_s=0.001), 0.0)
+    machine.device_data(connect(), 0.0)
+    machine.judged(PUMP)
+    machine.turned(True, 0.0)
+    machine.way_made(None)
+    machine.chosen(A, None, 0.0)
+    machine.reached()
+    machine.broker_data(ACCEPTED, 0.0)
+    assert machine.session is not None
+    for stray in (b"\x40\x02\x00\x09", b"\x62\x02\x00\x09", b"\x50\x02\x00\x08", b"\x70\x02\x00\x08"):
+        machine.session.from_device(stray * 10, 1.0)
+    assert not machine.session.problem
+    machine.session.from_device(b"\x40\x02\x00\x09" * 100, 1.0)
+    assert machine.session.problem == "quota exceeded"
+
+
+def test_a_client_that_nobody_can_judge_in_time_is_told_to_come_again() -> None:
+    machine = Connection(terms(), 0.0)
+    machine.device_data(connect(), 0.0)
+    assert machine.look(9.0) == []
+    todo = machine.look(10.0)
+    assert to_device(todo) == b"\x20\x02\x00\x03"
+    assert Do.CLOSE_DEVICE in todo
+
+
+def test_who_is_revoked_on_its_way_to_a_broker_is_told_so_in_connack() -> None:
+    machine = reached(connect())
+    assert to_device(machine.judged_again(REVOKED, 1.0)) == b"\x20\x02\x00\x05"
+
+
+def test_who_uses_aliases_says_its_topics_anew_when_its_rights_change() -> None:
+    machine = flowing(connect(5))
+    assert machine.session is not None
+    machine.session.from_device(encode(Publish(topic=b"", payload=b"1"), 5), 1.0)
+    same = Accepted(name="pump", method="derived", rights=AccessRules(Access()).rights_of_device("pump"), generation=1)
+    assert machine.judged_again(same, 1.0) == []
+    narrow = AccessRules(Access(devices=Patterns(publishes=("telemetry/{device}",))))
+    found = Accepted(name="pump", method="derived", rights=narrow.rights_of_device("pump"), generation=1)
+    assert Do.CLOSE_DEVICE in machine.judged_again(found, 1.0)
+
+
+def test_a_second_connack_and_a_message_without_an_identifier_are_the_brokers_fault() -> None:
+    machine = flowing(connect())
+    assert Do.CLOSE_DEVICE in machine.broker_data(ACCEPTED, 1.0)
+    assert isinstance(flowing(connect()).broker_data(b"\x34\x03\x00\x01a", 1.0), list)
+
+
+def test_a_broker_sees_no_identifier_that_it_may_not_like_and_no_two_become_one() -> None:
+    seen = set()
+    for client_id in (b"a.b", b"a%2Eb", b"a b", b"a*b", b"a>b", b"a/b", b"pump"):
+        machine = reached(connect(client_id=client_id))
+        said = parse(0x10, to_broker(machine.reached())[2:], 4, properties_max=8)
+        assert isinstance(said, Connect)
+        assert not set(said.client_id) & set(b" .*>")
+        seen.add(said.client_id)
+    assert len(seen) == 7
+
+
+def test_a_client_of_the_broker_beside_others_has_identifiers_of_its_own() -> None:
+    among_others = Accepted(name="u", method="broker", rights=PUMP.rights, passes_credentials=True)
+    machine = reached(connect(client_id=b"pump"), among_others)
+    said = parse(0x10, to_broker(machine.reached())[2:], 4, properties_max=8)
+    assert isinstance(said, Connect)
+    assert (said.client_id, said.password) == (b"u/pump", b"p")

@@ -42,7 +42,8 @@ def flooded(clock: Clock) -> Session:
     )
     session = Session(5, LIMITS, advice, passing, ANYTHING)
     advice.renew(Advice(interval_s=10.0, lifetime_s=600.0), 1)
-    session.from_broker(encode(Connack(session_present=False, code=0), 5))
+    announced = Properties(values={properties.TOPIC_ALIAS_MAX: 10})
+    session.from_broker(encode(Connack(session_present=False, code=0, properties=announced), 5))
     return session
 
 

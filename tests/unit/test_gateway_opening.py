@@ -42,7 +42,7 @@ def opened(given_body: bytes) -> Opened | Refusal | None:
 def introduced(outcome: Opened | Refusal | None) -> Introduction:
     """To a broker that judges the client itself."""
     assert isinstance(outcome, Opened)
-    client = Accepted(name="d", method="broker", rights=ANYTHING, passes_credentials=True)
+    client = Accepted(name="d", method="broker", rights=ANYTHING, passes_credentials=True, keeps_identifier=True)
     return introduce(outcome.said, outcome.packet, client, terms())
 
 

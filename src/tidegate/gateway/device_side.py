@@ -31,7 +31,7 @@ from tidegate.gateway.connection.machine import Connection
 from tidegate.gateway.connection.summary import ConnectSummary
 from tidegate.gateway.dialling_from import connect
 from tidegate.gateway.gate import Gate
-from tidegate.gateway.identity.verdicts import Accepted, Presented, Refused
+from tidegate.gateway.identity.verdicts import SERVICE_AWAY, Accepted, Presented, Refused
 from tidegate.gateway.layers import sockets
 from tidegate.gateway.layers.layer import peer_of, peer_of_socket
 from tidegate.gateway.layers.proxy import encode_header
@@ -39,6 +39,8 @@ from tidegate.gateway.shared.directory import Known
 from tidegate.model.routes import Broker
 from tidegate.mqtt.connect import Connect
 
+# A chunk of this size whose packets are looked at one by one takes a while.
+DEAR_BYTES = 4_096
 # The gateway's own: they tell nothing of the broker, and the next try would meet them too.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
@@ -80,6 +82,18 @@ class DeviceSide(asyncio.Protocol):
             self._flow.data_received(data)
         else:
             self.perform(self.machine.device_data(data, time.monotonic()))
+            if len(data) > DEAR_BYTES:
+                self.take_turns()
+
+    def take_turns(self) -> None:
+        """What was just read was dear: others come before this device is read again."""
+        if self.transport is not None and not self.transport.is_closing() and self.transport.is_reading():
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self.machine.reads_device:
+            sockets.resume(self.transport)
 
     def eof_received(self) -> bool:
         side = self.side.transport if self.side is not None else None
@@ -256,9 +270,13 @@ class DeviceSide(asyncio.Protocol):
             self._judged(presented, found)
 
     async def _judge_slowly(self, presented: Presented) -> None:
-        found = await self._gate.clients.judge_slowly(presented)
-        self._task = None
-        self._judged(presented, found)
+        found: Accepted | Refused = SERVICE_AWAY  # whatever goes wrong, the client shall not wait for it
+        try:
+            found = await self._gate.clients.judge_slowly(presented)
+        finally:
+            self._task = None
+            if self.transport is not None and not self.transport.is_closing():
+                self._judged(presented, found)
 
     def _judged(self, presented: Presented, found: Accepted | Refused) -> None:
         self._gate.judged(self, presented, found)
@@ -280,16 +298,16 @@ class DeviceSide(asyncio.Protocol):
         if self._gate.is_elsewhere(known):
             self._await(self._make_way_slowly(connect))
         else:
-            self._way_made(connect, known)
+            self._way_made(known)
 
     async def _make_way_slowly(self, connect: ConnectSummary) -> None:
         known = await self._gate.make_way(connect)
         self._task = None
-        self._way_made(connect, known)
+        self._way_made(known)
 
-    def _way_made(self, connect: ConnectSummary, known: Known | None) -> None:
+    def _way_made(self, known: Known | None) -> None:
         self._known = known
-        self.perform(self.machine.way_made(self._gate.credits_left(connect, known, time.monotonic())))
+        self.perform(self.machine.way_made(self._gate.credits_left(self.machine, known, time.monotonic())))
 
     def _dial(self) -> None:
         self._await(self._connect())

@@ -15,7 +15,7 @@ from tidegate.gateway.asking import Evidence, ask
 from tidegate.gateway.clients import Clients
 from tidegate.gateway.connection.advising import AdviceInForce
 from tidegate.gateway.connection.connect_plan import Limits
-from tidegate.gateway.connection.machine import NO_CONNECT
+from tidegate.gateway.connection.machine import NO_CONNECT, Connection
 from tidegate.gateway.connection.noting import Noted
 from tidegate.gateway.connection.passing import TopicRules
 from tidegate.gateway.connection.summary import ConnectSummary
@@ -49,6 +49,8 @@ from tidegate.mqtt.connect import Connect
 LATE_US_PER_LEVEL = 20_000
 # Of all connections so many may be of clients that nobody knows yet.
 UNKNOWN_SHARE = 4
+# A look follows the last one within this time, unless this process has stalled.
+LOOK_S_MAX = 2.0
 # Connections that are looked at in one turn of the event loop.
 LOOKED_AT_ONCE = 100
 # So many connections less than there were are worth a look at the memory.
@@ -121,6 +123,7 @@ class Gate:
         self._addresses: Counter[str] = Counter()
         self._by_client: dict[bytes, Member] = {}
         self._most_connections = 0  # since memory was given back
+        self._looked_s = time.monotonic()
         self._knows_5: dict[str, tuple[bool, float]] = {}
 
     # -- connections come and go
@@ -213,6 +216,8 @@ class Gate:
             self.router.accepted(client, broker, connect.owner)
             self._sessions.keep(client)
             self._by_client[client] = device
+        if (account := self._account(machine)) is not None:
+            self.router.accepted(account, broker, connect.owner)
 
     def leave(self, device: Member) -> None:
         """The device's own connection has ended. What it left behind may still wait here."""
@@ -243,6 +248,8 @@ class Gate:
         if self._by_client.get(digest) is device:
             del self._by_client[digest]
             self.router.left(digest, session.passing.hold.credits.state(now_s), now_s)
+        if (account := self._account(machine)) is not None:
+            self.router.left(account, session.passing.hold.credits.state(now_s), now_s)
         deletion = machine.deletion
         if deletion is not None:
             self._sessions.expire(digest, broker, deletion.packet, after_s=deletion.after_s, left_at_s=now_s)
@@ -291,13 +298,26 @@ class Gate:
         await self._sessions.settled(digest)  # that of the old connection may end with it
         return True
 
-    def credits_left(self, connect: ConnectSummary, known: Known | None, now_s: float) -> CreditsLeft | None:
+    def _account(self, machine: Connection) -> bytes | None:
+        """Where the credits of a client are kept that calls itself otherwise than its name: coming again under another
+        identifier refills nothing either. None where it is known by its name, and for whom only a broker knows."""
+        client, connect = machine.client, machine.connect
+        if client is None or connect is None or client.passes_credentials or connect.client_id == client.name:
+            return None
+        return self.router.digest(f"\0account {client.name}")
+
+    def credits_left(self, machine: Connection, known: Known | None, now_s: float) -> CreditsLeft | None:
         """What the client has left: of its connection that is still here, else of its last one."""
+        connect = machine.connect
+        assert connect is not None
+        if (account := self._account(machine)) is not None:
+            kept = self.router.known(account)
+            return kept.credits if kept is not None else None
         before = self._by_client.get(self.digest_of(connect)) if known is not None else None
         if before is not None:
-            machine = before.machine
-            if machine.session is not None and machine.connect is not None and machine.connect.owner == connect.owner:
-                return machine.session.passing.hold.credits.state(now_s)
+            session, others = before.machine.session, before.machine.connect
+            if session is not None and others is not None and others.owner == connect.owner:
+                return session.passing.hold.credits.state(now_s)
         return known.credits if known is not None else None
 
     async def ask(self, broker: Broker, packet: bytes) -> int | None:
@@ -360,7 +380,9 @@ class Gate:
 
     async def look(self) -> None:
         """See to every connection, some at a time, and tell who is held."""
-        now_s, held = time.monotonic(), list[HeldClient]()
+        # After a stall of this process nobody is silent who could not be heard meanwhile.
+        now_s, held = min(time.monotonic(), self._looked_s + LOOK_S_MAX), list[HeldClient]()
+        self._looked_s = time.monotonic()
         self.advice.current()  # one that has lapsed is none from now on
         self._feel()
         self.clients.look()

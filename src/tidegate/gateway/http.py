@@ -24,6 +24,7 @@ from tidegate.model.limits import LimitMet
 from tidegate.model.readings import PAYLOAD_BYTES_MAX, TELEMETRY, Reading
 
 RETRY_S = 1
+_UNSENDABLE = frozenset(" \x7f" + "".join(map(chr, range(32))))  # what no topic of a reading by HTTP may have
 _DECODER = msgspec.json.Decoder(Reading)
 
 
@@ -122,6 +123,9 @@ def _topic(device: str) -> bytes:
         check_device(device)
     except UserError as error:
         raise _RefusedError(400, str(error)) from None
+    if not _UNSENDABLE.isdisjoint(device):
+        # A broker may hang up on such a topic, and with it on everybody who comes by HTTP.
+        raise _RefusedError(400, "The device's name has a space or a control character: it can only send by MQTT.")
     return f"{TELEMETRY}/{device}".encode()
 
 
@@ -155,6 +159,8 @@ def _check_reading(payload: bytes) -> None:
         problem = _DECODER.decode(payload).contradiction()
     except msgspec.DecodeError as error:
         problem = str(error)
+    except RecursionError:
+        problem = "it is nested too deeply"
     if problem is not None:
         raise _RefusedError(400, f"The body is not a reading: {problem.rstrip('.')}.")
 

@@ -192,6 +192,7 @@ class FrameScanner:
         self.expecting = 0
         self.confirmed = 0
         self.topic = b""
+        self.uses_aliases = False  # a publish came without its topic
         self._allows = allows
         self._is_allowed = True
         self._forbidden = forbidden
@@ -338,6 +339,8 @@ class FrameScanner:
             self.topics += 1
             self._topic_field = data[body:after] if after > body + 2 else b""
             self.topic = data[body + 2 : after]
+            if not self.topic:
+                self.uses_aliases = True
             # What an alias stands for was asked for when it was said.
             self._is_allowed = self._allows is None or not self.topic or self._allows(self.topic)
         if not self._is_allowed:

@@ -38,6 +38,9 @@ class DeviceFlow:
                 return  # the broker's side is closed, and this one about to be
         if session.attention:
             self._side.attend(now_s)
+        if session.is_dear and self._side is not None:
+            session.is_dear = False
+            self._side.take_turns()
 
     def connection_lost(self, error: Exception | None) -> None:
         side, self._side, self._write = self._side, None, _nowhere  # nothing that is over keeps the other alive

@@ -23,6 +23,7 @@ class InFlight:
         self.up = 0
         self.down = 0
         self.ended_down = 0  # acknowledgements of the device's; it only grows
+        self.strays = 0  # of them, those of nothing that was sent here; whoever sees to them sets it back
         self._up_2: set[int] = set()
         self._down_2: set[int] = set()
 
@@ -37,8 +38,12 @@ class InFlight:
     def counted(self, begun_up: int, ended_down: int) -> None:
         """Plain bytes of the device: publishes at QoS 1, and acknowledgements of them."""
         self.up += begun_up
-        self.down = max(0, self.down - ended_down)
         self.ended_down += ended_down
+        if ended_down > self.down:
+            self.strays += ended_down - self.down
+            self.down = 0
+        else:
+            self.down -= ended_down
 
     def counted_down(self, begun_down: int, ended_up: int) -> None:
         self.down += begun_down
@@ -55,12 +60,14 @@ class InFlight:
                 self.counted(0, 1)
             elif kind in (_PUBLISH, _PUBREC, _PUBREL, _PUBCOMP):
                 self.ended_down += kind in (_PUBREC, _PUBCOMP)
+                self.strays += _is_stray(data, frame, self._up_2, self._down_2)
                 _follow(data, frame, self._up_2, self._down_2)
 
     def follow_up(self, data: bytes) -> None:
         """The same for what is at QoS 2 alone."""
         for frame in frames_of(data):
             self.ended_down += frame[0] & 0xF0 in (_PUBREC, _PUBCOMP)
+            self.strays += _is_stray(data, frame, self._up_2, self._down_2)
             _follow(data, frame, self._up_2, self._down_2)
 
     def follow_down(self, data: bytes) -> None:
@@ -73,8 +80,10 @@ def _follow(data: bytes, frame: Frame, begun: set[int], ended: set[int]) -> None
     first, body, end = frame
     kind = first & 0xF0
     if kind == _PUBLISH:
-        if first & 6 == 4:
+        if first & 6 == 4 and end - body >= 2:
             place = body + 2 + (data[body] << 8 | data[body + 1])
+            if place + 2 > end:
+                return  # the device's to judge
             begun.add(data[place] << 8 | data[place + 1])
     elif kind in (_PUBREC, _PUBREL, _PUBCOMP) and end - body >= 2:
         packet_id = data[body] << 8 | data[body + 1]
@@ -82,3 +91,13 @@ def _follow(data: bytes, frame: Frame, begun: set[int], ended: set[int]) -> None
             begun.add(packet_id)
         elif kind == _PUBCOMP or (end - body > 2 and data[body + 2] >= _REFUSED):
             ended.discard(packet_id)
+
+
+def _is_stray(data: bytes, frame: Frame, begun: set[int], ended: set[int]) -> bool:
+    """Whether a device's PUBREC, PUBREL or PUBCOMP belongs to nothing that is on its way here."""
+    first, body, end = frame
+    kind = first & 0xF0
+    if kind not in (_PUBREC, _PUBREL, _PUBCOMP) or end - body < 2:
+        return False
+    packet_id = data[body] << 8 | data[body + 1]
+    return packet_id not in (begun if kind == _PUBREL else ended)

@@ -23,6 +23,7 @@ from tidegate.mqtt.properties import EMPTY, NEVER_EXPIRES, PACKET_BYTES_MAX_UNSA
 from tidegate.mqtt.violations import BAD_AUTHENTICATION_METHOD, CLIENT_ID_INVALID, NOT_AUTHORIZED, Violation
 
 _TEXT_BYTES_MAX = 65_535
+_ODD = b" .*>%" + bytes(range(32)) + b"\x7f"
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -52,15 +53,13 @@ def introduce(said: Connect, packet: bytes, client: Accepted, terms: Terms) -> I
         raise Violation(NOT_AUTHORIZED, "not its own topic", "the will")
     assigned = terms.token().encode() if said.version == 5 and not said.client_id else b""
     told = said
+    identifier = said.client_id or assigned
+    if not client.keeps_identifier:
+        identifier = _identifier(client.name.encode(), identifier)
     if not client.passes_credentials:
-        told = msgspec.structs.replace(
-            said,
-            client_id=_identifier(client.name.encode(), said.client_id or assigned),
-            user=terms.own_user,
-            password=terms.own_password,
-        )
-    elif said.version == 5 and assigned:
-        told = msgspec.structs.replace(said, client_id=assigned)
+        told = msgspec.structs.replace(said, client_id=identifier, user=terms.own_user, password=terms.own_password)
+    elif identifier != said.client_id:
+        told = msgspec.structs.replace(said, client_id=identifier)
     if told.version == 3:
         user = b"" if told.user is None and told.password is not None else told.user
         told = msgspec.structs.replace(told, version=4, user=user)
@@ -70,12 +69,19 @@ def introduce(said: Connect, packet: bytes, client: Accepted, terms: Terms) -> I
 
 def _identifier(name: bytes, client_id: bytes) -> bytes:
     """As brokers know the client. One of 3.1.1 that brings none is given one by its broker, for as long as it stays."""
-    if client_id in (name, b""):
-        return client_id
-    whole = b"%b/%b" % (name, client_id)
+    if not client_id:
+        return b""
+    whole = _plain(name) if client_id == name else b"%b/%b" % (_plain(name), _plain(client_id))
     if len(whole) > _TEXT_BYTES_MAX:
         raise Violation(CLIENT_ID_INVALID, "client identifier too long")
     return whole
+
+
+def _plain(text: bytes) -> bytes:
+    """With a number in the place of what not every broker takes in an identifier, and so that no two become one."""
+    if len(text.translate(None, _ODD)) == len(text):
+        return text
+    return b"".join(b"%%%02X" % byte if byte in _ODD else bytes((byte,)) for byte in text)
 
 
 def _summary(said: Connect, told: Connect, client: Accepted, assigned: bytes) -> ConnectSummary:

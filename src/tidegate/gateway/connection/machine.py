@@ -17,6 +17,7 @@ from tidegate.gateway.connection.instructions import Do, Instruction, ToBroker, 
 from tidegate.gateway.connection.known import KnownConnection, Phase
 from tidegate.gateway.connection.opening import Opened, Opening, Refusal
 from tidegate.gateway.connection.reaching import Reaching
+from tidegate.gateway.connection.session import REFUSED_COST
 from tidegate.gateway.connection.terms import CreditsLeft, Terms
 from tidegate.gateway.connection.waiting import Waiting
 from tidegate.gateway.identity.verdicts import Accepted, Refused
@@ -43,7 +44,7 @@ TAKEN_OVER, SHUTTING_DOWN, KEEP_ALIVE_EXCEEDED = 0x8E, 0x8B, 0x8D
 class Connection(KnownConnection):
     __slots__ = (
         "_broker_is_full", "_deadline_s", "_device_is_full", "_early", "_is_closing",
-        "_opening", "_reads_broker", "_reads_device", "_said_due_s", "_terms",
+        "_opening", "_reads_broker", "_said_due_s", "_terms", "reads_device",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, now_s: float) -> None:
@@ -53,7 +54,7 @@ class Connection(KnownConnection):
         self._early = b""
         self._is_closing = False  # the device's side
         self._device_is_full = self._broker_is_full = False
-        self._reads_device = self._reads_broker = True
+        self.reads_device = self._reads_broker = True
         self._deadline_s: float | None = now_s + terms.limits.connect_s_max
         self._said_due_s: float | None = None
 
@@ -65,7 +66,7 @@ class Connection(KnownConnection):
             case Phase.FLOWING:
                 return self._out(self._flow_up(data, now_s))
             case Phase.OPENING if not self._is_closing:
-                return self._out(self._open(data))
+                return self._out(self._open(data, now_s))
             case Phase.REACHING if not self._is_closing:
                 return self._out(self._receive_early(data, now_s))
         return []
@@ -244,7 +245,7 @@ class Connection(KnownConnection):
 
     # -- from CONNECT to a broker
 
-    def _open(self, data: bytes) -> list[Instruction]:
+    def _open(self, data: bytes, now_s: float) -> list[Instruction]:
         match self._opening.receive(data):
             case Refusal(reason, answer):
                 return self._end(reason, answer=answer)
@@ -253,7 +254,7 @@ class Connection(KnownConnection):
                 self._terms.counters.bytes_in += len(opened.packet)
                 self._early = opened.rest
                 self.reaching = Reaching(self._terms, opened.said, opened.packet)
-                return self.reaching.begin()
+                return self.reaching.begin(now_s)
         return []
 
     def _receive_early(self, data: bytes, now_s: float) -> list[Instruction]:
@@ -301,6 +302,9 @@ class Connection(KnownConnection):
         if translation is not None:
             data = translation.received(data)
             session.passing.expiries_s = translation.message_expiry_s
+            unpaid, translation.unpaid = translation.unpaid, 0
+            if unpaid and not session.pay(REFUSED_COST * unpaid, now_s):
+                return self._end(session.problem, session.code, sentence=session.sentence)
         forward = session.from_device(data, now_s)
         todo: list[Instruction] = [ToBroker(forward)] if forward else []
         if session.attention:
@@ -333,7 +337,10 @@ class Connection(KnownConnection):
         translation = self.translation
         if translation is None:
             return []
-        todo = self._tell(translation.answer())
+        answer = translation.answer()
+        if answer and self._device_is_full:
+            return self._end("answers are not read")
+        todo = self._tell(answer)
         if (upstream := translation.answer_upstream()) and self.session is not None:
             todo.append(ToBroker(self.session.own_up(upstream)))
         if translation.problem:
@@ -373,6 +380,8 @@ class Connection(KnownConnection):
             return []
         self.ended_for = reason
         self._terms.counters.refuse(reason)
+        if self.phase is Phase.REACHING and self.reaching is not None:
+            answer = answer or self.reaching.refusal(code, sentence)
         return self._tell(answer or self._farewell(code, sentence)) + self._close()
 
     def _close(self) -> list[Instruction]:
@@ -419,7 +428,7 @@ class Connection(KnownConnection):
     @property
     def _is_read(self) -> bool:
         """Whether the device's side is read now."""
-        return self._reads_device and not self._is_closing
+        return self.reads_device and not self._is_closing
 
     def _is_silent(self, now_s: float, factor: float, grace_s: float = 0.0) -> bool:
         """Whether the device has said nothing for so many times its keep-alive."""
@@ -441,8 +450,8 @@ class Connection(KnownConnection):
                 and not (waiting is not None and waiting.is_full)
             )
         )
-        if reads_device is not self._reads_device:
-            self._reads_device = reads_device
+        if reads_device is not self.reads_device:
+            self.reads_device = reads_device
             todo.append(Do.RESUME_DEVICE if reads_device else Do.PAUSE_DEVICE)
         reads_broker = not self._device_is_full and not (translation is not None and translation.is_full)
         if reads_broker is not self._reads_broker:

@@ -89,7 +89,11 @@ class Passing:
         self._buckets: Sequence[TokenBucket] = ()
         # An alias stands for a topic that was said once: where topics matter, every publish has to be looked at.
         self._looks_at_topics = version == 5 and rules.matter
-        self._aliases = TopicAliases()
+        self._aliases = TopicAliases(0)  # until the broker has said how many it takes
+
+    def allow_aliases(self, count_max: int) -> None:
+        """As many as the broker announced: those beyond are its to judge."""
+        self._aliases = TopicAliases(count_max)
 
     def join(self, topic: bytes) -> ClassTally:
         """The device's class, which is that of its first publish."""

@@ -106,7 +106,8 @@ class Reaching:
         """When the broker that is being asked has taken too long."""
         return self._deadline_s
 
-    def begin(self) -> list[Instruction]:
+    def begin(self, now_s: float) -> list[Instruction]:
+        self._deadline_s = now_s + self._terms.limits.connect_s_max
         return [Judge(self._said)]
 
     # -- who it is, and whether it may come now
@@ -116,7 +117,7 @@ class Reaching:
             return []
         if isinstance(found, Refused):
             return self._fail(found.reason, found.code, found.sentence)
-        self.client = found
+        self.client, self._deadline_s = found, None
         try:
             self.introduction = introduce(self._said, self._packet, found, self._terms)
         except Violation as violation:
@@ -230,7 +231,9 @@ class Reaching:
         return [ToBroker(forward)] if forward else []
 
     def woken(self) -> list[Instruction]:
-        """The broker that is asked takes too long."""
+        """The broker that is asked takes too long, or whoever knows who the client is."""
+        if self.step is Step.JUDGING:
+            return self._fail("identity service away", SERVER_UNAVAILABLE)
         if self.step not in (Step.DIALLING, Step.ANSWERING):
             return []
         if self.is_asked:
@@ -278,6 +281,10 @@ class Reaching:
         if self.introduction is not None and self.client is not None and self.client.passes_credentials:
             self.introduction = self.introduction.without_credentials()
 
+    def refusal(self, code: int, sentence: str) -> bytes:
+        """The CONNACK for a client that has to go before a broker has answered."""
+        return connack_refusing(self._said.version, code, sentence) if code else b""
+
     # -- nobody
 
     def _none_answers(self, now_s: float) -> list[Instruction]:
@@ -293,5 +300,5 @@ class Reaching:
 
     def _fail(self, reason: str, code: int, sentence: str = "") -> list[Instruction]:
         self.step, self._deadline_s = Step.OVER, None
-        self.failure = Failure(reason, connack_refusing(self._said.version, code, sentence))
+        self.failure = Failure(reason, self.refusal(code, sentence))
         return [Do.LEAVE_LINE]

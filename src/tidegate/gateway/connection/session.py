@@ -48,6 +48,8 @@ from tidegate.mqtt.violations import (
 # Nobody who wants to know whether the gateway lives asks more often.
 PINGS_PER_S_MAX = 256
 RATE_TOO_HIGH = 0x96
+DEAR_BYTES = 4_096
+REFUSED_COST = 4.0  # credits of a publish that is refused: to say so costs more than to pass it on
 FILTER_COST = 4  # credits: to read and judge a filter costs several times what a publish does
 _FORBIDDEN = ADVICE_TOPIC.encode()
 _PINGRESP = packets.encode(packets.Pong(), 4)  # the same in every version
@@ -61,6 +63,7 @@ _FILTERS = _bits(packets.SUBSCRIBE, packets.UNSUBSCRIBE)
 _ACKS = _bits(packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP)
 _SUBACKS = _bits(packets.SUBACK, packets.UNSUBACK)
 _PONG = _bits(packets.PINGRESP)
+_CONNACK = _bits(packets.CONNACK)
 _IN_STEPS = _bits(packets.PUBREC, packets.PUBREL, packets.PUBCOMP) | QOS_2
 _BEFORE_CONNACK = _bits(packets.AUTH, packets.DISCONNECT)
 # Packets for which a chunk is taken apart: the gateway has a say in them, or has to look closer.
@@ -97,6 +100,7 @@ class Session:
         self.answer = b""
         self.attention = False
         self.heard_s = 0.0  # when the device last said anything
+        self.is_dear = False  # many packets were just looked at one by one
         self.return_code: int | None = None  # of the broker's CONNACK, once it came
         self.keep_alive_s: int | None = None  # where the broker says another than the device did
         self.speaks_older = False  # the broker does not know MQTT 5
@@ -157,6 +161,8 @@ class Session:
             in_flight.counted(0, scanner.confirmed)
         if kinds & _IN_STEPS:
             in_flight.follow_up(data)
+        if in_flight.strays:
+            self._pay_strays(now_s)
         if publishes:
             self._count(publishes)
             if self._noting is not None:
@@ -182,7 +188,11 @@ class Session:
 
     def renew_rights(self, rights: Rights) -> bool:
         """Other rights from now on. Whether what is subscribed is still among them."""
+        if rights.is_like(self._rights):
+            return True
         self._rights = rights
+        if self._device_frames.uses_aliases:
+            return False  # what its aliases stand for was allowed before
         self._device_frames.allow(rights.may_publish)
         self._broker_frames.allow(rights.may_subscribe)
         self._filters.rights = rights
@@ -245,6 +255,7 @@ class Session:
 
     def _taken_apart(self, data: bytes, now_s: float) -> bytes:
         parts, start, passing, publishes = [], 0, self.passing, 0
+        self.is_dear = len(data) > DEAR_BYTES
         for first, body, end in frames_of(data):
             packet, kind = data[start:end], first & 0xF0
             start = end
@@ -261,6 +272,8 @@ class Session:
             parts.append(packet)
         forward = b"".join(parts)
         self.in_flight.sent_up(forward)
+        if self.in_flight.strays:
+            self._pay_strays(now_s)
         if publishes:
             self._count(publishes)
             if self._noting is not None:
@@ -277,6 +290,8 @@ class Session:
         if not topic or self._rights.may_publish(topic):
             return self.passing.publish(packet, body, now_s)
         # Only MQTT 5 comes here: before it a publish that may not pass is a problem.
+        if not self.pay(REFUSED_COST, now_s):
+            return b""
         answer = refusal_of(packet, body, self._telling.news_bytes_max)
         if answer is None:
             self._fail("not its own topic", NOT_AUTHORIZED)
@@ -311,14 +326,14 @@ class Session:
     def _parsed(self, first: int, body: bytes) -> packets.Packet:
         return packets.parse(first, body, self._version, properties_max=self._limits.properties_max)
 
-    def _pays_filters(self, kind: int, body: bytes, now_s: float) -> bool:
-        """Whether a SUBSCRIBE or UNSUBSCRIBE may be read: it has no more filters than one may have, and they are paid
-        for. One that is malformed costs nothing more: it is the last that is read."""
-        count = count_filters(body, self._version, kind == packets.SUBSCRIBE)
-        if count > self._limits.filters_max or len(body) > self._limits.filters_bytes_max:
-            self._fail("SUBSCRIBE too large", PACKET_TOO_LARGE)
-            return False
-        credits_now, cost = self.passing.hold.credits, float(FILTER_COST * max(1, count))
+    def _pay_strays(self, now_s: float) -> None:
+        """Acknowledgements of what was never sent: a few may come with a session of before, a flood is an attack."""
+        strays, self.in_flight.strays = self.in_flight.strays, 0
+        self.pay(float(strays), now_s)
+
+    def pay(self, cost: float, now_s: float) -> bool:
+        """Whether the device can pay for what is no publish that passes; one that cannot is closed."""
+        credits_now = self.passing.hold.credits
         if credits_now.take(0, cost, now_s):
             return True
         left, per_s = credits_now.left(cost, now_s)
@@ -326,6 +341,15 @@ class Session:
         self.sentence = LimitMet(limit=OWN_CREDITS, left=left, until_s=until_s, rate_per_s=per_s).sentence()
         self._fail("quota exceeded", QUOTA_EXCEEDED)
         return False
+
+    def _pays_filters(self, kind: int, body: bytes, now_s: float) -> bool:
+        """Whether a SUBSCRIBE or UNSUBSCRIBE may be read: it has no more filters than one may have, and they are paid
+        for. One that is malformed costs nothing more: it is the last that is read."""
+        count = count_filters(body, self._version, kind == packets.SUBSCRIBE)
+        if count > self._limits.filters_max or len(body) > self._limits.filters_bytes_max:
+            self._fail("SUBSCRIBE too large", PACKET_TOO_LARGE)
+            return False
+        return self.pay(float(FILTER_COST * max(1, count)), now_s)
 
     def _without_own_filters(self, packet: packets.Packet, as_it_came: bytes) -> bytes:
         subscribed = self._filters.subscribed
@@ -375,6 +399,9 @@ class Session:
             self.in_flight.counted_down(scanner.expecting, scanner.confirmed)
         if kinds & _IN_STEPS:
             self.in_flight.follow_down(data)
+        if not is_first and kinds & _CONNACK:
+            self._fail("broken by the broker", UNSPECIFIED)
+            return b""
         if scanner.refused:
             self.may_not_stay = True
             self._fail("not for it to hear", NOT_AUTHORIZED)
@@ -423,6 +450,7 @@ class Session:
         self.subscribed.began(answer.session_present)
         if self._version < 5 or answer.code:
             return data
+        self.passing.allow_aliases(answer.properties.number(properties.TOPIC_ALIAS_MAX, 0))
         told = capped(answer, self._limits, self._asked_keep_alive_s, self._assigned_id)
         self.keep_alive_s = told.properties.optional_number(properties.SERVER_KEEP_ALIVE)
         return data if told is answer else packets.encode(told, 5) + data[end:]

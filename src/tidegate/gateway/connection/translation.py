@@ -59,6 +59,7 @@ class Translation:
         self._limits = limits
         self.rights = rights  # what the device may publish on; None: anything
         self.refused = 0  # publishes on other topics
+        self.unpaid = 0  # packets that were answered here; whoever sees to them sets it back
         self._advice_property = advice_property
         self._session_expiry_s = plan.session_expiry_s
         self._from_device = FrameScanner(
@@ -179,6 +180,7 @@ class Translation:
         topic = self._aliases.resolve(publish.topic, publish.properties.optional_number(properties.TOPIC_ALIAS))
         if self.rights is not None and not self.rights.may_publish(topic) and topic != _ADVICE:
             self.refused += 1
+            self.unpaid += 1
             words_bytes_max = self._plan.packet_bytes_max if self._plan.takes_properties else 0
             self._answer.append(refusal(publish, words_bytes_max))
             return b""
@@ -199,6 +201,7 @@ class Translation:
         if isinstance(outcome, Subscribe | Unsubscribe):
             return encode(outcome, 4)
         self._answer.append(self._fitting(outcome))
+        self.unpaid += len(outcome.codes)
         return b""
 
     def _leave(self, disconnect: Disconnect) -> bytes:

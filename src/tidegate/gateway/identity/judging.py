@@ -136,6 +136,7 @@ class Identities:
             key_id=None if proof is None else proof.key_id,
             expires_s=found.expires_s,
             passes_credentials=method == "broker",
+            keeps_identifier=tuple(self._settings.methods) == ("broker",),
             has_own_patterns=own is not None,
         )
 

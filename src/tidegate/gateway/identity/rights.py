@@ -132,9 +132,10 @@ def _patterns(texts: tuple[str, ...]) -> list[Pattern]:
 class Grant:
     """What somebody may do under a name."""
 
-    __slots__ = ("publishes", "subscribes")
+    __slots__ = ("publishes", "subscribes", "texts")
 
     def __init__(self, publishes: tuple[str, ...], subscribes: tuple[str, ...]) -> None:
+        self.texts = (publishes, subscribes)
         self.publishes = _patterns(publishes)
         self.subscribes = _patterns(subscribes)
 
@@ -151,6 +152,12 @@ class Rights:
         self._grant = grant
         self._spoken_for = spoken_for
         self._devices = devices
+
+    def is_like(self, other: "Rights") -> bool:
+        """Whether both allow the same for certain: by the same patterns, for the same name."""
+        if self._name != other._name or self._spoken_for is not other._spoken_for:
+            return False
+        return self._grant is other._grant or self._grant.texts == other._grant.texts
 
     def may_publish(self, topic: bytes) -> bool:
         if topic.startswith(_SERVER) or topic == _ADVICE:

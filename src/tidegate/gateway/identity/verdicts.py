@@ -91,6 +91,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str | None = None
     expires_s: float | None = None  # Unix time
     passes_credentials: bool = False  # the broker decides about them
+    keeps_identifier: bool = False  # the broker knows it by the identifier that it chose
     has_own_patterns: bool = False  # its rights are the method's word
 
 
