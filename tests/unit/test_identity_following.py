@@ -103,6 +103,36 @@ def test_a_damaged_shard_is_said_once_and_keeps_what_it_said() -> None:
     assert rig.judge("bad") == verdicts.REVOKED
 
 
+def test_nobody_of_a_damaged_shard_that_was_never_read_is_let_in_and_others_are() -> None:
+    rig = started()
+    shard = rig.revoke("bad", 7)
+    good, rig.shards[shard] = rig.shards[shard], DamagedDocumentError("It is damaged.")
+    assert rig.catch_up() == ("It is damaged. Until then nobody whose name is in it is let in.",)
+    assert rig.catch_up() == ()
+    assert rig.judge("bad") == verdicts.KEYS_NOT_KNOWN
+    assert isinstance(rig.judge("good"), Accepted)
+    rig.shards[shard] = good
+    rig.following.changed(REVOCATIONS, {shard: 8})
+    assert rig.catch_up() == ()
+    assert rig.judge("bad") == verdicts.REVOKED
+    rig.shards[shard] = DamagedDocumentError("It is damaged.")
+    rig.following.changed(REVOCATIONS, None)
+    rig.following.changed(REVOCATIONS, {shard: 9})
+    assert rig.catch_up() == ("It is damaged.",)
+    assert rig.judge("bad") == verdicts.REVOKED, "what it said before stays, across a bus that was lost, too"
+
+
+def test_a_shard_that_was_read_and_empty_stays_empty_when_it_is_damaged() -> None:
+    rig = started()
+    shard = shard_of("d")
+    rig.following.changed(REVOCATIONS, {shard: 1})
+    rig.catch_up()
+    rig.shards[shard] = DamagedDocumentError("It is damaged.")
+    rig.following.changed(REVOCATIONS, {shard: 2})
+    rig.catch_up()
+    assert isinstance(rig.judge("d"), Accepted)
+
+
 def test_access_that_is_applied_counts_for_everybody() -> None:
     rig = started()
     access = Access(devices=Patterns(publishes=("up/{device}",)))

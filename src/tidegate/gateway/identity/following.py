@@ -72,7 +72,8 @@ class Following:
             return ""
         except DamagedDocumentError as error:
             self._known[shard] = revision
-            return str(error)
+            is_unknown = self._identities.revoked_damaged(shard)
+            return f"{error} Until then nobody whose name is in it is let in." if is_unknown else str(error)
         self._judge_again(self._identities.revoked_changed(shard, revoked))
         self._known[shard] = revision
         return ""

@@ -16,6 +16,7 @@ from tidegate.gateway.identity.rights import EVERYTHING, AccessRules, Grant, Rig
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.identity.verdicts import (
     EXPIRED,
+    KEYS_NOT_KNOWN,
     NO_NAME,
     NOBODY_KNOWS,
     NOT_BY_THIS_METHOD,
@@ -120,10 +121,9 @@ class Identities:
         name, proof, own = found.name, found.proof, found.patterns
         if not _is_name(name) and not self._leaves_all_to_the_broker(method):
             return NO_NAME
-        if found.expires_s is not None and now_s >= found.expires_s:
-            return EXPIRED
-        if self._is_revoked(name, None if proof is None else proof.generation, now_s):
-            return REVOKED
+        refused = self._refused(found, now_s)
+        if refused is not None:
+            return refused
         rights = self._rights(name, method, None if own is None else Rights(name, Grant(own.publishes, own.subscribes)))
         if rights is None:
             return NOT_BY_THIS_METHOD
@@ -138,6 +138,15 @@ class Identities:
             passes_credentials=method == "broker",
             has_own_patterns=own is not None,
         )
+
+    def _refused(self, found: Known, now_s: float) -> Refused | None:
+        """Why somebody who is known is not let in."""
+        if found.expires_s is not None and now_s >= found.expires_s:
+            return EXPIRED
+        if self._revocations.is_unknown(found.name):
+            return KEYS_NOT_KNOWN
+        generation = None if found.proof is None else found.proof.generation
+        return REVOKED if self._is_revoked(found.name, generation, now_s) else None
 
     def _rights(self, name: str, method: MethodName, own: Rights | None) -> Rights | None:
         """None where somebody of that name may not be known by this method. ``own`` is the method's word."""
@@ -172,6 +181,10 @@ class Identities:
     def revoked_changed(self, shard: str, revoked: Mapping[str, Revocation]) -> set[str]:
         """The names whose connections have to be judged again."""
         return self._revocations.changed(shard, revoked, self._clock())
+
+    def revoked_damaged(self, shard: str) -> bool:
+        """True where nobody whose name is in that shard is let in: it was never read."""
+        return self._revocations.damaged(shard)
 
     def access_changed(self, access: Access | None) -> None:
         self._rules = AccessRules(access or self._settings.access)
