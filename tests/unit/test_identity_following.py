@@ -191,3 +191,20 @@ def test_access_that_is_applied_counts_for_everybody() -> None:
     found = rig.judge("d")
     assert isinstance(found, Accepted)
     assert not found.rights.may_publish(b"up/d")
+
+
+def test_access_that_was_never_readable_lets_nobody_in_until_it_is_readable_or_deleted() -> None:
+    access = AppliedAccess(access=Access(devices=Patterns(publishes=("up/{device}",))), name="a", applied_at_s=0)
+    damaged = DamagedDocumentError("It is damaged.", where="access")
+    for mended in (access, None):
+        rig = Rig()
+        rig.following.changed(IDENTITY_KEYS, Keys(current=KEY))
+        assert "no client is let in" in rig.following.damaged(damaged)
+        rig.following.changed(REVOCATIONS, None)
+        assert rig.judge("d") == verdicts.KEYS_NOT_KNOWN
+        rig.following.changed(ACCESS, mended)
+        found = rig.judge("d")
+        assert isinstance(found, Accepted)
+        assert found.rights.may_publish(b"up/d") == (mended is not None)
+        assert rig.following.damaged(damaged) == "", "what was read last counts on"
+        assert isinstance(rig.judge("d"), Accepted)

@@ -248,8 +248,7 @@ class Gateway:
 
     def _damaged(self, error: DamagedDocumentError) -> None:
         """What cannot be read changes nothing: the last good routes stay, and the last good advice lapses by itself."""
-        self._say(str(error))
-        self._following.damaged(error)
+        self._say(f"{error} {self._following.damaged(error)}".rstrip())
 
 
 def routes_of(installation: Installation) -> Routes:

@@ -38,6 +38,7 @@ class Following:
         self._known: dict[str, int] = {}
         self._keys: Keys | None = None
         self._bus_has_keys: bool | None = None  # readable or not; None until the bus has answered
+        self._has_read_access = False
         self._was_restored = False  # it may name more shards by now than when it was looked at
         self.knows_revoked = False  # it has been known once who is revoked
 
@@ -46,6 +47,7 @@ class Following:
             self._keys = value
             self._has_keys(value is not None)
         elif document is ACCESS:
+            self._has_read_access = True
             self._identities.access_changed(None if value is None else value.access)
             self._judge_again(None)
         elif document is REVOCATIONS:
@@ -54,10 +56,14 @@ class Following:
             self._wanted = value or {}
             self._hand_on_keys()
 
-    def damaged(self, error: DamagedDocumentError) -> None:
-        """A watched document cannot be read: what it said before counts on."""
+    def damaged(self, error: DamagedDocumentError) -> str:
+        """A watched document cannot be read: what it said before counts on. What follows where it said nothing yet."""
         if error.where == IDENTITY_KEYS.key:
             self._has_keys(True)
+        elif error.where == ACCESS.key and not self._has_read_access:
+            self._identities.access_damaged()
+            return "Until it can be read, or is deleted, no client is let in."
+        return ""
 
     def _has_keys(self, has_keys: bool) -> None:
         self._was_restored = self._was_restored or (has_keys and self._bus_has_keys is False)

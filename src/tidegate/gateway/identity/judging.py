@@ -54,6 +54,7 @@ class Identities:
         self._methods: dict[MethodName, Method] = {name: self._made(name) for name in settings.methods}
         self._revocations = Revocations()
         self._rules = AccessRules(access or settings.access)
+        self._is_access_damaged = False
 
     def _made(self, method: MethodName) -> Method:
         chosen = self._settings
@@ -143,7 +144,7 @@ class Identities:
         """Why somebody who is known is not let in."""
         if found.expires_s is not None and now_s >= found.expires_s:
             return EXPIRED
-        if self._revocations.is_unknown(found.name):
+        if self._is_access_damaged or self._revocations.is_unknown(found.name):
             return KEYS_NOT_KNOWN
         generation = None if found.proof is None else found.proof.generation
         return REVOKED if self._is_revoked(found.name, generation, now_s) else None
@@ -186,7 +187,12 @@ class Identities:
         """True where nobody whose name is in that shard is let in: it was never read."""
         return self._revocations.damaged(shard)
 
+    def access_damaged(self) -> None:
+        """What was applied cannot be read, and the settings may allow more: nobody is let in until it can."""
+        self._is_access_damaged = True
+
     def access_changed(self, access: Access | None) -> None:
+        self._is_access_damaged = False
         self._rules = AccessRules(access or self._settings.access)
 
     def look(self, now_s: float) -> Looked:
