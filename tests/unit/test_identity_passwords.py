@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.gateway.identity import passwords, verdicts
 from tidegate.gateway.identity.hashing import Hashed, hashed, is_hash, parsed
-from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Presented, Refused
 from tidegate.gateway.identity.settings import FileSettings, IdentitySettings
 from tidegate.model.credentials import Key, Keys, password_of
 from tidegate.model.errors import UserError
@@ -36,6 +36,10 @@ def shown(user: str, password: str | None) -> Presented:
 
 def slowly(judges: Identities, presented: Presented) -> Accepted | Refused:
     return asyncio.run(judges.judge_slowly(presented))
+
+
+def look(judges: Identities) -> Looked:
+    return judges.look(NOW_S, lambda _: True)
 
 
 def write(path: Path, text: str) -> None:
@@ -146,7 +150,7 @@ def test_a_password_that_was_right_needs_no_second_check_until_its_line_changes(
     assert isinstance(judges.judge(shown("a", "one"), NOW_S), Accepted)
     assert judges.judge(shown("a", "two"), NOW_S) is None
     write(path, line("a", "two"))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judges.judge(shown("a", "one"), NOW_S) is None
     assert slowly(judges, shown("a", "one")) == verdicts.WRONG
     assert isinstance(slowly(judges, shown("a", "two")), Accepted)
@@ -161,7 +165,7 @@ def test_who_is_taken_out_of_the_file_has_to_go(tmp_path: Path) -> None:
     assert isinstance(found, Accepted)
     assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
     write(path, line("b", "one"))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judges.still_allowed(found, NOW_S) == verdicts.REVOKED
     asyncio.run(judges.close())
 
@@ -171,15 +175,15 @@ def test_a_damaged_file_is_said_once_and_changes_nothing(tmp_path: Path) -> None
     path.write_text(line("a", "one"))
     judges = identities(path)
     write(path, "a:oops\n")
-    looked = judges.look(NOW_S)
+    looked = look(judges)
     (sentence,) = looked.sentences
     assert sentence.startswith(f"{path}, line 1: ")
     assert sentence.endswith("; until then what was read before counts.")
     assert not looked.everybody
-    assert judges.look(NOW_S).sentences == ()
+    assert look(judges).sentences == ()
     assert isinstance(slowly(judges, shown("a", "one")), Accepted)
     path.unlink()
-    assert "cannot be read" in judges.look(NOW_S).sentences[0]
+    assert "cannot be read" in look(judges).sentences[0]
     assert isinstance(slowly(judges, shown("a", "one")), Accepted)
     asyncio.run(judges.close())
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from certificates import Authority
 from tidegate.gateway.identity import verdicts
-from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Presented, Refused
 from tidegate.gateway.identity.settings import IdentitySettings, JwtSettings
 from tidegate.model.errors import UserError
 
@@ -56,6 +56,10 @@ def identities(files: Path, *keys: str, **settings: Any) -> Identities:
     paths = tuple(str(files / key) for key in keys)
     chosen = JwtSettings(keys=paths, **settings)
     return Identities(IdentitySettings(methods=("derived", "jwt"), jwt=chosen), None, lambda: NOW_S)
+
+
+def look(judges: Identities) -> Looked:
+    return judges.look(NOW_S, lambda _: True)
 
 
 def judged(judges: Identities, presented: Presented, now_s: float = NOW_S) -> Accepted | Refused:
@@ -177,10 +181,10 @@ def test_keys_are_read_again_when_they_change(files: Path) -> None:
     path = files / "rsa.pem"
     path.write_bytes(b"oops")
     os.utime(path, ns=(1, 1))
-    assert "rsa.pem holds no public key" in judges.look(NOW_S).sentences[0]
+    assert "rsa.pem holds no public key" in look(judges).sentences[0]
     assert isinstance(judged(judges, shown(token(RSA_KEY, "RS256"))), Accepted)
     path.write_bytes(pem(OTHER_RSA))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judged(judges, shown(token(RSA_KEY, "RS256"))) == verdicts.WRONG
     assert isinstance(judged(judges, shown(token(OTHER_RSA, "RS256"))), Accepted)
 

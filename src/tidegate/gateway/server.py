@@ -203,7 +203,7 @@ class Gateway:
             self._look_at_identities()
 
     def _look_at_identities(self) -> None:
-        found = self._identities.look(time.time())
+        found = self._identities.look(time.time(), self.gate.clients.is_here)
         for sentence in found.sentences:
             self._say(sentence)
         if found.everybody or found.names:

@@ -195,12 +195,12 @@ class Identities:
         self._is_access_damaged = False
         self._rules = AccessRules(access or self._settings.access)
 
-    def look(self, now_s: float) -> Looked:
-        """Once a second: files that have changed, and revocations that have come into force."""
+    def look(self, now_s: float, is_here: Callable[[str], bool]) -> Looked:
+        """Once a second: files that have changed, and revocations of those who are here that have come into force."""
         found = [how.look() for how in self._methods.values()]
         return Looked(
             sentences=tuple(sentence for one in found for sentence in one.sentences),
-            names=frozenset(self._revocations.due(now_s)),
+            names=frozenset(self._revocations.due(now_s, is_here)),
             everybody=any(one.changed for one in found),
         )
 
