@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.gateway.identity import passwords, verdicts
+from tidegate.gateway.identity.files import EMPTIED_LOOKS, SETTLED_LOOKS
 from tidegate.gateway.identity.hashing import Hashed, hashed, is_hash, parsed
 from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Presented, Refused
 from tidegate.gateway.identity.settings import FileSettings, IdentitySettings
@@ -39,6 +40,12 @@ def slowly(judges: Identities, presented: Presented) -> Accepted | Refused:
 
 
 def look(judges: Identities) -> Looked:
+    """Twice: a file that has changed counts when it stays as it is."""
+    assert look_once(judges) == Looked()
+    return look_once(judges)
+
+
+def look_once(judges: Identities) -> Looked:
     return judges.look(NOW_S, lambda _: True)
 
 
@@ -185,6 +192,42 @@ def test_a_damaged_file_is_said_once_and_changes_nothing(tmp_path: Path) -> None
     path.unlink()
     assert "cannot be read" in look(judges).sentences[0]
     assert isinstance(slowly(judges, shown("a", "one")), Accepted)
+    asyncio.run(judges.close())
+
+
+def test_a_file_that_is_written_in_place_sends_nobody_away(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    whole = line("a", "one") + line("b", "one")
+    path.write_text(whole)
+    judges = identities(path)
+    found = slowly(judges, shown("b", "one"))
+    assert isinstance(found, Accepted)
+    for part in ("", line("a", "one"), whole):
+        write(path, part)
+        assert look_once(judges) == Looked(), "it is not yet known whether that is all of it"
+        assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    assert look_once(judges).everybody
+    assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    asyncio.run(judges.close())
+
+
+def test_an_emptied_file_counts_when_it_stays_empty(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(line("a", "one"))
+    judges = identities(path)
+    found = slowly(judges, shown("a", "one"))
+    assert isinstance(found, Accepted)
+    write(path, "")
+    (sentence,) = look(judges).sentences
+    assert sentence.startswith(f"{path} holds nothing any more: ")
+    for _ in range(EMPTIED_LOOKS - SETTLED_LOOKS - 1):
+        assert look_once(judges) == Looked()
+        assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    assert look_once(judges).everybody
+    assert judges.still_allowed(found, NOW_S) == verdicts.REVOKED
+    write(path, line("a", "one"))
+    assert look(judges).everybody
+    assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
     asyncio.run(judges.close())
 
 

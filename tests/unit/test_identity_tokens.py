@@ -59,6 +59,12 @@ def identities(files: Path, *keys: str, **settings: Any) -> Identities:
 
 
 def look(judges: Identities) -> Looked:
+    """Twice: a file that has changed counts when it stays as it is."""
+    assert look_once(judges) == Looked()
+    return look_once(judges)
+
+
+def look_once(judges: Identities) -> Looked:
     return judges.look(NOW_S, lambda _: True)
 
 

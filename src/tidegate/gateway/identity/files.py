@@ -19,6 +19,9 @@ class Reread(NamedTuple):
 
 
 UNCHANGED = Reread(False)
+# Looks in a row, one a second, that have to find a changed file the same before it counts: it may be written in place.
+# One that holds nothing any more may be waiting for what is to be written.
+SETTLED_LOOKS, EMPTIED_LOOKS = 2, 10
 
 
 class WatchedFiles(Generic[T]):
@@ -27,20 +30,37 @@ class WatchedFiles(Generic[T]):
     def __init__(self, paths: Sequence[str], make: Callable[[Sequence[bytes]], T]) -> None:
         self._paths = [Path(path) for path in paths]
         self._make = make
-        self._stamp = self._look()
+        self._stamp = self._look()  # of what has been acted upon
+        self._seen, self._looks = self._stamp, 0  # what was found last, and by how many looks in a row
         self.value = self._read()
 
     def look(self) -> Reread:
         """About a damaged file once, and again when it has changed and is still damaged."""
         stamp = self._look()
-        if stamp == self._stamp:
+        self._looks = self._looks + 1 if stamp == self._seen else 1
+        self._seen = stamp
+        if stamp == self._stamp or self._looks not in (SETTLED_LOOKS, EMPTIED_LOOKS):
             return UNCHANGED
-        self._stamp = stamp
+        return self._reread(stamp)
+
+    def _reread(self, stamp: _Stamp) -> Reread:
         try:
-            self.value = self._read()
+            value = self._read()
         except UserError as error:
+            self._stamp = stamp
             return Reread(False, (f"{str(error).rstrip('.')}; until then what was read before counts.",))
+        if self._look() != stamp:
+            return UNCHANGED  # it was changed meanwhile: the next looks go on
+        if self.value and not value and self._looks < EMPTIED_LOOKS:
+            return Reread(False, (self._emptied,))
+        self._stamp, self.value = stamp, value
         return Reread(True)
+
+    @property
+    def _emptied(self) -> str:
+        paths = ", ".join(str(path) for path in self._paths)
+        left_s = EMPTIED_LOOKS - SETTLED_LOOKS
+        return f"{paths} holds nothing any more: fill it again; what was read before counts for {left_s} s more."
 
     def _look(self) -> _Stamp:
         return tuple(_stamp(path) for path in self._paths)
