@@ -16,7 +16,7 @@ from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Pres
 from tidegate.gateway.identity.settings import FileSettings, IdentitySettings
 from tidegate.model.credentials import Key, Keys, password_of
 from tidegate.model.errors import UserError
-from tidegate.model.identity import Access, Application
+from tidegate.model.identity import Access, Application, MethodName
 
 NOW_S = 1_000.0
 KEY = Key(id="k1", secret=bytes(32))
@@ -26,9 +26,9 @@ def line(name: str, password: str) -> str:
     return f"{name}:{hashed(password.encode()).text()}\n"
 
 
-def identities(path: Path) -> Identities:
-    settings = IdentitySettings(methods=("derived", "file"), file=FileSettings(path=str(path)))
-    return Identities(settings, Access(applications=(Application(name="analytics"),)), lambda: NOW_S)
+def identities(path: Path, *behind: MethodName, strict: bool = True) -> Identities:
+    settings = IdentitySettings(methods=("derived", "file", *behind), file=FileSettings(path=str(path)))
+    return Identities(settings, Access(applications=(Application(name="analytics"),)), lambda: NOW_S, strict=strict)
 
 
 def shown(user: str, password: str | None) -> Presented:
@@ -229,6 +229,35 @@ def test_an_emptied_file_counts_when_it_stays_empty(tmp_path: Path) -> None:
     assert look(judges).everybody
     assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
     asyncio.run(judges.close())
+
+
+@pytest.mark.parametrize("damage", [b"a:oops\n", b"\xff", None])
+def test_a_file_that_is_damaged_when_a_process_is_replaced_turns_its_method_off(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    path = tmp_path / "passwords"
+    if damage is not None:
+        path.write_bytes(damage)
+    judges = identities(path, "broker", strict=False)
+    judges.keys_changed(Keys(current=KEY))
+    (sentence,) = look_once(judges).sentences
+    assert sentence.startswith(str(path))
+    assert sentence.endswith("; until then clients that need it are told to come again.")
+    assert look_once(judges) == Looked()
+    assert slowly(judges, shown("a", "one")) == verdicts.KEYS_NOT_KNOWN, "the broker is not asked in its place"
+    assert isinstance(judges.judge(shown("d", password_of(KEY, "d", 1)), NOW_S), Accepted)
+    write(path, line("a", "one"))
+    assert look(judges).everybody
+    found = slowly(judges, shown("a", "one"))
+    assert isinstance(found, Accepted)
+    assert found.method == "file"
+    assert isinstance(slowly(judges, shown("elsewhere", "x")), Accepted)
+    asyncio.run(judges.close())
+
+
+def test_while_its_file_is_damaged_nobody_is_told_that_he_is_wrong(tmp_path: Path) -> None:
+    judges = identities(tmp_path / "none", strict=False)
+    assert judges.judge(shown("a", "one"), NOW_S) == verdicts.KEYS_NOT_KNOWN
 
 
 def test_too_many_who_wait_are_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

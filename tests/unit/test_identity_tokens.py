@@ -52,10 +52,10 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def identities(files: Path, *keys: str, **settings: Any) -> Identities:
+def identities(files: Path, *keys: str, strict: bool = True, **settings: Any) -> Identities:
     paths = tuple(str(files / key) for key in keys)
     chosen = JwtSettings(keys=paths, **settings)
-    return Identities(IdentitySettings(methods=("derived", "jwt"), jwt=chosen), None, lambda: NOW_S)
+    return Identities(IdentitySettings(methods=("derived", "jwt"), jwt=chosen), None, lambda: NOW_S, strict=strict)
 
 
 def look(judges: Identities) -> Looked:
@@ -193,6 +193,18 @@ def test_keys_are_read_again_when_they_change(files: Path) -> None:
     assert look(judges).everybody
     assert judged(judges, shown(token(RSA_KEY, "RS256"))) == verdicts.WRONG
     assert isinstance(judged(judges, shown(token(OTHER_RSA, "RS256"))), Accepted)
+
+
+def test_keys_that_are_damaged_when_a_process_is_replaced_turn_their_method_off(files: Path) -> None:
+    path = files / "rsa.pem"
+    path.write_bytes(b"oops")
+    judges = identities(files, "rsa.pem", algorithms=("RS256",), strict=False)
+    assert "rsa.pem holds no public key" in look_once(judges).sentences[0]
+    assert judged(judges, shown(token(RSA_KEY, "RS256"))) == verdicts.KEYS_NOT_KNOWN
+    assert judged(judges, shown("something else")) == verdicts.NOBODY_KNOWS
+    path.write_bytes(pem(RSA_KEY))
+    assert look(judges).everybody
+    assert isinstance(judged(judges, shown(token(RSA_KEY, "RS256"))), Accepted)
 
 
 def private_pem(key: Any) -> bytes:

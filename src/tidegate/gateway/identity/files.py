@@ -25,17 +25,30 @@ SETTLED_LOOKS, EMPTIED_LOOKS = 2, 10
 
 
 class WatchedFiles(Generic[T]):
-    """``make`` turns their contents, in their order, into one value, and raises ``UserError`` where it cannot."""
+    """``make`` turns their contents, in their order, into one value, and raises ``UserError`` where it cannot.
 
-    def __init__(self, paths: Sequence[str], make: Callable[[Sequence[bytes]], T]) -> None:
+    ``value`` is None until that was possible once; where ``strict``, it has to be at once.
+    """
+
+    def __init__(self, paths: Sequence[str], make: Callable[[Sequence[bytes]], T], *, strict: bool = True) -> None:
         self._paths = [Path(path) for path in paths]
         self._make = make
         self._stamp = self._look()  # of what has been acted upon
         self._seen, self._looks = self._stamp, 0  # what was found last, and by how many looks in a row
-        self.value = self._read()
+        self.value: T | None = None
+        self._unsaid: tuple[str, ...] = ()
+        try:
+            self.value = self._read()
+        except UserError as error:
+            if strict:
+                raise
+            self._unsaid = (self._damaged(error),)
 
     def look(self) -> Reread:
         """About a damaged file once, and again when it has changed and is still damaged."""
+        if self._unsaid:
+            said, self._unsaid = self._unsaid, ()
+            return Reread(False, said)
         stamp = self._look()
         self._looks = self._looks + 1 if stamp == self._seen else 1
         self._seen = stamp
@@ -48,13 +61,17 @@ class WatchedFiles(Generic[T]):
             value = self._read()
         except UserError as error:
             self._stamp = stamp
-            return Reread(False, (f"{str(error).rstrip('.')}; until then what was read before counts.",))
+            return Reread(False, (self._damaged(error),))
         if self._look() != stamp:
             return UNCHANGED  # it was changed meanwhile: the next looks go on
         if self.value and not value and self._looks < EMPTIED_LOOKS:
             return Reread(False, (self._emptied,))
         self._stamp, self.value = stamp, value
         return Reread(True)
+
+    def _damaged(self, error: UserError) -> str:
+        follows = "clients that need it are told to come again" if self.value is None else "what was read before counts"
+        return f"{str(error).rstrip('.')}; until then {follows}."
 
     @property
     def _emptied(self) -> str:

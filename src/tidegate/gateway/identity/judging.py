@@ -46,33 +46,38 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identities:
-    """``access`` is what the control bus says; None means what the settings say. ``clock`` gives Unix time."""
+    """``access`` is what the control bus says; None means what the settings say. ``clock`` gives Unix time.
 
-    def __init__(self, settings: IdentitySettings, access: Access | None, clock: Callable[[], float]) -> None:
+    Where ``strict``, a file that cannot be used raises ``UserError``; otherwise its method is off until it can.
+    """
+
+    def __init__(
+        self, settings: IdentitySettings, access: Access | None, clock: Callable[[], float], *, strict: bool = True
+    ) -> None:
         self._settings, self._clock = settings, clock
         self._derived = Derived()
-        self._methods: dict[MethodName, Method] = {name: self._made(name) for name in settings.methods}
+        self._methods: dict[MethodName, Method] = {name: self._made(name, strict) for name in settings.methods}
         self._revocations = Revocations()
         self._rules = AccessRules(access or settings.access)
         self._is_access_damaged = False
 
-    def _made(self, method: MethodName) -> Method:
+    def _made(self, method: MethodName, strict: bool) -> Method:
         chosen = self._settings
         match method:
             case "derived":
                 return self._derived
             case "file":
-                return PasswordFile(chosen.file.path)
+                return PasswordFile(chosen.file.path, strict=strict)
             case "certificate":
                 return Certificates(chosen.certificate.name_from)
             case "jwt":
                 from tidegate.gateway.identity.web_tokens import WebTokens  # noqa: PLC0415 - its libraries load slowly
 
-                return WebTokens(chosen.jwt)
+                return WebTokens(chosen.jwt, strict=strict)
             case "http":
                 from tidegate.gateway.identity.asking_service import Service  # noqa: PLC0415 - the same
 
-                return Service(chosen.http, self._clock)
+                return Service(chosen.http, self._clock, strict=strict)
             case "broker":
                 return PassedOn(decides_topics=chosen.broker.decides_topics)
 
@@ -91,7 +96,7 @@ class Identities:
                 return None
             if found is not None:
                 return self._settled(method, found, now_s)
-        return NOBODY_KNOWS
+        return KEYS_NOT_KNOWN if self._is_one_off else NOBODY_KNOWS
 
     async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
         for method, how in self._methods.items():
@@ -100,7 +105,11 @@ class Identities:
                 found = await found.ask()
             if found is not None:
                 return self._settled(method, found, self._clock())
-        return NOBODY_KNOWS
+        return KEYS_NOT_KNOWN if self._is_one_off else NOBODY_KNOWS
+
+    @property
+    def _is_one_off(self) -> bool:
+        return any(how.is_off for how in self._methods.values())
 
     def still_allowed(self, accepted: Accepted, now_s: float) -> Accepted | Refused:
         """What is to be said of a live connection after any change: perhaps with other rights, perhaps no longer."""
@@ -122,7 +131,7 @@ class Identities:
         name, proof, own = found.name, found.proof, found.patterns
         if not _is_name(name) and not self._leaves_all_to_the_broker(method):
             return NO_NAME
-        refused = self._refused(found, now_s)
+        refused = self._refused(method, found, now_s)
         if refused is not None:
             return refused
         rights = self._rights(name, method, None if own is None else Rights(name, Grant(own.publishes, own.subscribes)))
@@ -140,8 +149,10 @@ class Identities:
             has_own_patterns=own is not None,
         )
 
-    def _refused(self, found: Known, now_s: float) -> Refused | None:
-        """Why somebody who is known is not let in."""
+    def _refused(self, method: MethodName, found: Known, now_s: float) -> Refused | None:
+        """Why somebody who is known is not let in. The broker takes any name, also one that is not its own."""
+        if method == "broker" and self._is_one_off:
+            return KEYS_NOT_KNOWN
         if found.expires_s is not None and now_s >= found.expires_s:
             return EXPIRED
         if self._is_access_damaged or self._revocations.is_unknown(found.name):
