@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.gateway.identity import verdicts
+from tidegate.gateway.identity import revocations, verdicts
 from tidegate.gateway.identity.certificates import certificate_of
 from tidegate.gateway.identity.judging import Accepted, Certificate, Identities, Presented, Refused
 from tidegate.gateway.identity.settings import BrokerSettings, CertificateSettings, IdentitySettings
@@ -48,6 +48,10 @@ def accepted(verdict: object) -> Accepted:
 
 def revoke(judges: Identities, name: str, revocation: Revocation | None) -> set[str]:
     return judges.revoked_changed(shard_of(name), {} if revocation is None else {name: revocation})
+
+
+def everybody(_name: str) -> bool:
+    return True
 
 
 # -- derived
@@ -214,9 +218,44 @@ def test_only_names_about_which_something_else_is_said_are_judged_again() -> Non
 def test_a_look_names_whose_revocation_has_come_into_force() -> None:
     judges = identities()
     revoke(judges, "d", Revocation(2, NOW_S + 10))
-    assert judges.look(NOW_S + 9).names == frozenset()
-    assert judges.look(NOW_S + 10).names == {"d"}
-    assert judges.look(NOW_S + 11).names == frozenset()
+    assert judges.look(NOW_S + 9, everybody).names == frozenset()
+    assert judges.look(NOW_S + 10, everybody).names == {"d"}
+    assert judges.look(NOW_S + 11, everybody).names == frozenset()
+
+
+def test_a_look_names_only_those_who_are_here() -> None:
+    judges = identities()
+    revoke(judges, "here", Revocation(2, NOW_S + 10))
+    revoke(judges, "elsewhere", Revocation(2, NOW_S + 10))
+    assert judges.look(NOW_S + 10, {"here"}.__contains__).names == {"here"}
+    assert judges.look(NOW_S + 10, everybody).names == frozenset()
+
+
+def test_a_fleet_that_is_due_at_one_moment_is_named_in_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revocations, "DUE_MAX", 20)
+    monkeypatch.setattr(revocations, "GONE_THROUGH_MAX", 50)
+    names = {f"d-{number}" for number in range(200)}
+    many = revocations.Revocations()
+    many.changed("00", dict.fromkeys(names, Revocation(2, 10.0)), 0.0)
+    many.changed("01", {"later": Revocation(2, 20.0)}, 0.0)
+    assert many.due(9.0, everybody) == set()
+    parts = [many.due(10.0, everybody) for _ in range(10)]
+    assert {len(part) for part in parts} == {20}
+    assert set().union(*parts) == names
+    assert many.due(10.0, everybody) == set()
+    asked: list[str] = []
+
+    def nobody(name: str) -> bool:
+        asked.append(name)
+        return False
+
+    many.changed("00", dict.fromkeys(names, Revocation(3, 15.0)), 10.0)
+    assert many.due(15.0, nobody) == set()
+    assert len(asked) == 50, "who is not here costs time, too"
+    for _ in range(3):
+        many.due(15.0, nobody)
+    assert set(asked) == names
+    assert many.due(20.0, everybody) == {"later"}
 
 
 def test_when_the_rotation_of_a_key_is_finished_who_used_the_old_one_has_to_go() -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tidegate.gateway.identity import passwords, verdicts
+from tidegate.gateway.identity.files import EMPTIED_LOOKS, SETTLED_LOOKS
 from tidegate.gateway.identity.hashing import Hashed, hashed, is_hash, parsed
-from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Presented, Refused
 from tidegate.gateway.identity.settings import FileSettings, IdentitySettings
 from tidegate.model.credentials import Key, Keys, password_of
 from tidegate.model.errors import UserError
-from tidegate.model.identity import Access, Application
+from tidegate.model.identity import Access, Application, MethodName
 
 NOW_S = 1_000.0
 KEY = Key(id="k1", secret=bytes(32))
@@ -25,9 +26,9 @@ def line(name: str, password: str) -> str:
     return f"{name}:{hashed(password.encode()).text()}\n"
 
 
-def identities(path: Path) -> Identities:
-    settings = IdentitySettings(methods=("derived", "file"), file=FileSettings(path=str(path)))
-    return Identities(settings, Access(applications=(Application(name="analytics"),)), lambda: NOW_S)
+def identities(path: Path, *behind: MethodName, strict: bool = True) -> Identities:
+    settings = IdentitySettings(methods=("derived", "file", *behind), file=FileSettings(path=str(path)))
+    return Identities(settings, Access(applications=(Application(name="analytics"),)), lambda: NOW_S, strict=strict)
 
 
 def shown(user: str, password: str | None) -> Presented:
@@ -36,6 +37,16 @@ def shown(user: str, password: str | None) -> Presented:
 
 def slowly(judges: Identities, presented: Presented) -> Accepted | Refused:
     return asyncio.run(judges.judge_slowly(presented))
+
+
+def look(judges: Identities) -> Looked:
+    """Twice: a file that has changed counts when it stays as it is."""
+    assert look_once(judges) == Looked()
+    return look_once(judges)
+
+
+def look_once(judges: Identities) -> Looked:
+    return judges.look(NOW_S, lambda _: True)
 
 
 def write(path: Path, text: str) -> None:
@@ -146,7 +157,7 @@ def test_a_password_that_was_right_needs_no_second_check_until_its_line_changes(
     assert isinstance(judges.judge(shown("a", "one"), NOW_S), Accepted)
     assert judges.judge(shown("a", "two"), NOW_S) is None
     write(path, line("a", "two"))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judges.judge(shown("a", "one"), NOW_S) is None
     assert slowly(judges, shown("a", "one")) == verdicts.WRONG
     assert isinstance(slowly(judges, shown("a", "two")), Accepted)
@@ -161,7 +172,7 @@ def test_who_is_taken_out_of_the_file_has_to_go(tmp_path: Path) -> None:
     assert isinstance(found, Accepted)
     assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
     write(path, line("b", "one"))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judges.still_allowed(found, NOW_S) == verdicts.REVOKED
     asyncio.run(judges.close())
 
@@ -171,17 +182,82 @@ def test_a_damaged_file_is_said_once_and_changes_nothing(tmp_path: Path) -> None
     path.write_text(line("a", "one"))
     judges = identities(path)
     write(path, "a:oops\n")
-    looked = judges.look(NOW_S)
+    looked = look(judges)
     (sentence,) = looked.sentences
     assert sentence.startswith(f"{path}, line 1: ")
     assert sentence.endswith("; until then what was read before counts.")
     assert not looked.everybody
-    assert judges.look(NOW_S).sentences == ()
+    assert look(judges).sentences == ()
     assert isinstance(slowly(judges, shown("a", "one")), Accepted)
     path.unlink()
-    assert "cannot be read" in judges.look(NOW_S).sentences[0]
+    assert "cannot be read" in look(judges).sentences[0]
     assert isinstance(slowly(judges, shown("a", "one")), Accepted)
     asyncio.run(judges.close())
+
+
+def test_a_file_that_is_written_in_place_sends_nobody_away(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    whole = line("a", "one") + line("b", "one")
+    path.write_text(whole)
+    judges = identities(path)
+    found = slowly(judges, shown("b", "one"))
+    assert isinstance(found, Accepted)
+    for part in ("", line("a", "one"), whole):
+        write(path, part)
+        assert look_once(judges) == Looked(), "it is not yet known whether that is all of it"
+        assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    assert look_once(judges).everybody
+    assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    asyncio.run(judges.close())
+
+
+def test_an_emptied_file_counts_when_it_stays_empty(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(line("a", "one"))
+    judges = identities(path)
+    found = slowly(judges, shown("a", "one"))
+    assert isinstance(found, Accepted)
+    write(path, "")
+    (sentence,) = look(judges).sentences
+    assert sentence.startswith(f"{path} holds nothing any more: ")
+    for _ in range(EMPTIED_LOOKS - SETTLED_LOOKS - 1):
+        assert look_once(judges) == Looked()
+        assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    assert look_once(judges).everybody
+    assert judges.still_allowed(found, NOW_S) == verdicts.REVOKED
+    write(path, line("a", "one"))
+    assert look(judges).everybody
+    assert isinstance(judges.still_allowed(found, NOW_S), Accepted)
+    asyncio.run(judges.close())
+
+
+@pytest.mark.parametrize("damage", [b"a:oops\n", b"\xff", None])
+def test_a_file_that_is_damaged_when_a_process_is_replaced_turns_its_method_off(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    path = tmp_path / "passwords"
+    if damage is not None:
+        path.write_bytes(damage)
+    judges = identities(path, "broker", strict=False)
+    judges.keys_changed(Keys(current=KEY))
+    (sentence,) = look_once(judges).sentences
+    assert sentence.startswith(str(path))
+    assert sentence.endswith("; until then clients that need it are told to come again.")
+    assert look_once(judges) == Looked()
+    assert slowly(judges, shown("a", "one")) == verdicts.KEYS_NOT_KNOWN, "the broker is not asked in its place"
+    assert isinstance(judges.judge(shown("d", password_of(KEY, "d", 1)), NOW_S), Accepted)
+    write(path, line("a", "one"))
+    assert look(judges).everybody
+    found = slowly(judges, shown("a", "one"))
+    assert isinstance(found, Accepted)
+    assert found.method == "file"
+    assert isinstance(slowly(judges, shown("elsewhere", "x")), Accepted)
+    asyncio.run(judges.close())
+
+
+def test_while_its_file_is_damaged_nobody_is_told_that_he_is_wrong(tmp_path: Path) -> None:
+    judges = identities(tmp_path / "none", strict=False)
+    assert judges.judge(shown("a", "one"), NOW_S) == verdicts.KEYS_NOT_KNOWN
 
 
 def test_too_many_who_wait_are_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,13 +47,14 @@ class Service:
 
 
 class Rig:
-    def __init__(self, service: Service, **settings: Any) -> None:
+    def __init__(self, service: Service, *, strict: bool = True, **settings: Any) -> None:
         self.service, self.now_s = service, 1_000.0
         chosen = HttpSettings(url=service.url, **settings)
         self.identities = Identities(
             IdentitySettings(methods=("http",), http=chosen),
             Access(applications=(Application(name="analytics"), Application(name="web", methods=("http",)))),
             lambda: self.now_s,
+            strict=strict,
         )
 
     async def ask(self, user: str = "u", password: bytes | None = b"p") -> JUDGED:
@@ -250,7 +251,8 @@ def test_a_header_from_a_file_is_sent_along(tmp_path: Path) -> None:
         await rig.ask()
         assert "Authorization: Bearer hush\r\n" in rig.service.headers[0]
         file.write_text("X-Other: longer than before\n")
-        assert rig.identities.look(rig.now_s).everybody
+        looks = [rig.identities.look(rig.now_s, lambda _: True) for _ in range(2)]
+        assert [one.everybody for one in looks] == [False, True]
         await rig.ask("v")
         assert "X-Other: longer than before\r\n" in rig.service.headers[1]
 
@@ -262,6 +264,22 @@ def test_a_header_that_is_none_is_said(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "header").write_bytes(content)
     with pytest.raises(UserError, match="not one line 'Name: value'"):
         Rig(Service(), header=str(tmp_path / "header"))
+
+
+def test_a_header_that_is_none_when_a_process_is_replaced_turns_its_method_off(tmp_path: Path) -> None:
+    file = tmp_path / "header"
+
+    async def scenario(rig: Rig) -> None:
+        assert await rig.ask() == verdicts.SERVICE_AWAY
+        assert rig.service.asked == [], "nobody is asked without it"
+        assert "told to come again" in rig.identities.look(rig.now_s, lambda _: True).sentences[0]
+        file.write_text("Authorization: Bearer hush\n")
+        looks = [rig.identities.look(rig.now_s, lambda _: True) for _ in range(2)]
+        assert looks[-1].everybody
+        await rig.ask()
+        assert len(rig.service.asked) == 1
+
+    play(scenario, header=str(file), strict=False)
 
 
 def test_an_authority_that_cannot_be_used_is_said(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from certificates import Authority
 from tidegate.gateway.identity import verdicts
-from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.judging import Accepted, Identities, Looked, Presented, Refused
 from tidegate.gateway.identity.settings import IdentitySettings, JwtSettings
 from tidegate.model.errors import UserError
 
@@ -52,10 +52,20 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def identities(files: Path, *keys: str, **settings: Any) -> Identities:
+def identities(files: Path, *keys: str, strict: bool = True, **settings: Any) -> Identities:
     paths = tuple(str(files / key) for key in keys)
     chosen = JwtSettings(keys=paths, **settings)
-    return Identities(IdentitySettings(methods=("derived", "jwt"), jwt=chosen), None, lambda: NOW_S)
+    return Identities(IdentitySettings(methods=("derived", "jwt"), jwt=chosen), None, lambda: NOW_S, strict=strict)
+
+
+def look(judges: Identities) -> Looked:
+    """Twice: a file that has changed counts when it stays as it is."""
+    assert look_once(judges) == Looked()
+    return look_once(judges)
+
+
+def look_once(judges: Identities) -> Looked:
+    return judges.look(NOW_S, lambda _: True)
 
 
 def judged(judges: Identities, presented: Presented, now_s: float = NOW_S) -> Accepted | Refused:
@@ -177,12 +187,24 @@ def test_keys_are_read_again_when_they_change(files: Path) -> None:
     path = files / "rsa.pem"
     path.write_bytes(b"oops")
     os.utime(path, ns=(1, 1))
-    assert "rsa.pem holds no public key" in judges.look(NOW_S).sentences[0]
+    assert "rsa.pem holds no public key" in look(judges).sentences[0]
     assert isinstance(judged(judges, shown(token(RSA_KEY, "RS256"))), Accepted)
     path.write_bytes(pem(OTHER_RSA))
-    assert judges.look(NOW_S).everybody
+    assert look(judges).everybody
     assert judged(judges, shown(token(RSA_KEY, "RS256"))) == verdicts.WRONG
     assert isinstance(judged(judges, shown(token(OTHER_RSA, "RS256"))), Accepted)
+
+
+def test_keys_that_are_damaged_when_a_process_is_replaced_turn_their_method_off(files: Path) -> None:
+    path = files / "rsa.pem"
+    path.write_bytes(b"oops")
+    judges = identities(files, "rsa.pem", algorithms=("RS256",), strict=False)
+    assert "rsa.pem holds no public key" in look_once(judges).sentences[0]
+    assert judged(judges, shown(token(RSA_KEY, "RS256"))) == verdicts.KEYS_NOT_KNOWN
+    assert judged(judges, shown("something else")) == verdicts.NOBODY_KNOWS
+    path.write_bytes(pem(RSA_KEY))
+    assert look(judges).everybody
+    assert isinstance(judged(judges, shown(token(RSA_KEY, "RS256"))), Accepted)
 
 
 def private_pem(key: Any) -> bytes:

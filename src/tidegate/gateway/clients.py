@@ -69,6 +69,9 @@ class Clients:
 
     # -- when something changes
 
+    def is_here(self, name: str) -> bool:
+        return name in self._by_name
+
     def judge_again(self, names: Collection[str] | None) -> None:
         """Something has changed about these, or about everybody."""
         known = self._by_name if names is None else {name for name in names if name in self._by_name}

@@ -50,7 +50,7 @@ class Gateway:
     """``start`` opens the listeners, ``stop`` closes them and everything behind. Belongs to one event loop.
 
     Alone it is a whole gateway. As one process of several it is given the memory they share, its own row there, its
-    sockets, and how to ask the others.
+    sockets, and how to ask the others. Where ``strict``, it does not start with a file of identities that is damaged.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Gateway:
         slot: int = 0,
         bound: Sequence[Bound] | None = None,
         peers: Peers | None = None,
+        strict: bool = True,
     ) -> None:
         self.mqtt_address = ("", 0)
         self.http_address = ("", 0)
@@ -80,7 +81,7 @@ class Gateway:
         self._say = say
         # Without a log nothing of what is acknowledged reaches tables: there is nothing to compare.
         noted = Noted() if settings.ledger and installation.slices else None
-        self._identities = Identities(identity or IdentitySettings(), None, time.time)
+        self._identities = Identities(identity or IdentitySettings(), None, time.time, strict=strict)
         self.gate = Gate(
             settings,
             router,
@@ -203,7 +204,7 @@ class Gateway:
             self._look_at_identities()
 
     def _look_at_identities(self) -> None:
-        found = self._identities.look(time.time())
+        found = self._identities.look(time.time(), self.gate.clients.is_here)
         for sentence in found.sentences:
             self._say(sentence)
         if found.everybody or found.names:
@@ -248,7 +249,7 @@ class Gateway:
 
     def _damaged(self, error: DamagedDocumentError) -> None:
         """What cannot be read changes nothing: the last good routes stay, and the last good advice lapses by itself."""
-        self._say(str(error))
+        self._say(f"{error} {self._following.damaged(error)}".rstrip())
 
 
 def routes_of(installation: Installation) -> Routes:

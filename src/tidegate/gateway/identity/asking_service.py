@@ -55,9 +55,9 @@ class Said(msgspec.Struct, frozen=True):
 class Service(Plain):
     """``clock`` gives Unix time."""
 
-    def __init__(self, settings: HttpSettings, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: HttpSettings, clock: Callable[[], float], *, strict: bool = True) -> None:
         self._settings, self._clock = settings, clock
-        self._header = WatchedFiles([settings.header], read_header) if settings.header else None
+        self._header = WatchedFiles([settings.header], read_header, strict=strict) if settings.header else None
         self._verify = _trusting(settings.ca) if settings.ca else True
         self._client: httpx.AsyncClient | None = None
         self._secret = secrets.token_bytes(16)
@@ -97,7 +97,10 @@ class Service(Plain):
         return answer
 
     async def _answer(self, question: bytes) -> Remembered:
-        headers = {"Content-Type": "application/json", **({} if self._header is None else self._header.value)}
+        own = {} if self._header is None else self._header.value
+        if own is None:
+            raise ValueError("the header could not be read yet")
+        headers = {"Content-Type": "application/json", **own}
         async with self._opened().stream("POST", self._settings.url, content=question, headers=headers) as response:
             if response.status_code in _REFUSED:
                 return WRONG

@@ -2,9 +2,13 @@
 
 Revoked names may be many. One small document has the revision of each shard; only shards with another revision than the
 one known are read.
+
+Whoever restores a bus that has lost everything writes the keys last: without them, a bus that names nobody as revoked
+has only forgotten.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -19,7 +23,7 @@ WATCHED: tuple[Document[Any], ...] = (IDENTITY_KEYS, ACCESS, REVOCATIONS)
 
 AT_ONCE = 32  # shards that are asked for at a time
 
-# Reads a document that is not watched: ``Watcher.get``.
+# Reads a document at once: ``Watcher.get``.
 Read = Callable[[Document[Any], str], Awaitable[Any]]
 # Whose connections have to be judged again; None means everybody's.
 JudgeAgain = Callable[[set[str] | None], None]
@@ -33,13 +37,17 @@ class Following:
         self._wanted: Mapping[str, int] | None = None  # None until the bus has answered
         self._known: dict[str, int] = {}
         self._keys: Keys | None = None
+        self._bus_has_keys: bool | None = None  # readable or not; None until the bus has answered
+        self._has_read_access = False
+        self._was_restored = False  # it may name more shards by now than when it was looked at
         self.knows_revoked = False  # it has been known once who is revoked
 
     def changed(self, document: Document[Any], value: Any) -> None:
         if document is IDENTITY_KEYS:
             self._keys = value
-            self._hand_on_keys()
+            self._has_keys(value is not None)
         elif document is ACCESS:
+            self._has_read_access = True
             self._identities.access_changed(None if value is None else value.access)
             self._judge_again(None)
         elif document is REVOCATIONS:
@@ -48,15 +56,31 @@ class Following:
             self._wanted = value or {}
             self._hand_on_keys()
 
+    def damaged(self, error: DamagedDocumentError) -> str:
+        """A watched document cannot be read: what it said before counts on. What follows where it said nothing yet."""
+        if error.where == IDENTITY_KEYS.key:
+            self._has_keys(True)
+        elif error.where == ACCESS.key and not self._has_read_access:
+            self._identities.access_damaged()
+            return "Until it can be read, or is deleted, no client is let in."
+        return ""
+
+    def _has_keys(self, has_keys: bool) -> None:
+        self._was_restored = self._was_restored or (has_keys and self._bus_has_keys is False)
+        self._bus_has_keys = has_keys
+        self._hand_on_keys()
+
     @property
     def is_behind(self) -> bool:
-        return self._wanted is None or any(
-            self._known.get(shard) != revision for shard, revision in self._wanted.items()
-        )
+        if self._wanted is None or self._was_restored:
+            return True
+        return any(self._known.get(shard) != revision for shard, revision in self._wanted.items())
 
     async def catch_up(self) -> tuple[str, ...]:
         """Read the shards that have changed; sentences about those that cannot be read. Where the bus is away, the next
         call goes on."""
+        if self._was_restored:
+            await self._read_index()
         stale = [one for one in (self._wanted or {}).items() if self._known.get(one[0]) != one[1]]
         sentences: list[str] = []
         for begin in range(0, len(stale), AT_ONCE):
@@ -65,6 +89,14 @@ class Following:
         self._hand_on_keys()
         return tuple(sentences)
 
+    async def _read_index(self) -> None:
+        before = self._wanted
+        with contextlib.suppress(BrokerUnavailableError, DamagedDocumentError):  # the watcher says what is damaged
+            found: Mapping[str, int] = await self._read(REVOCATIONS, "") or {}
+            if self._wanted is before:  # otherwise the watcher was faster, and its word is the newer one
+                self._wanted = found
+            self._was_restored = False
+
     async def _read_shard(self, shard: str, revision: int) -> str:
         try:
             revoked: Mapping[str, Revocation] = await self._read(REVOKED, shard) or {}
@@ -72,14 +104,15 @@ class Following:
             return ""
         except DamagedDocumentError as error:
             self._known[shard] = revision
-            return str(error)
+            is_unknown = self._identities.revoked_damaged(shard)
+            return f"{error} Until then nobody whose name is in it is let in." if is_unknown else str(error)
         self._judge_again(self._identities.revoked_changed(shard, revoked))
         self._known[shard] = revision
         return ""
 
     def _hand_on_keys(self) -> None:
         """Not before the revoked names are known: whoever comes first could be one of them."""
-        self.knows_revoked = self.knows_revoked or not self.is_behind
+        self.knows_revoked = self.knows_revoked or (bool(self._bus_has_keys) and not self.is_behind)
         if self._keys is not None and not self.is_behind:
             keys, self._keys = self._keys, None
             self._identities.keys_changed(keys)

@@ -16,6 +16,7 @@ from tidegate.gateway.identity.rights import EVERYTHING, AccessRules, Grant, Rig
 from tidegate.gateway.identity.settings import IdentitySettings
 from tidegate.gateway.identity.verdicts import (
     EXPIRED,
+    KEYS_NOT_KNOWN,
     NO_NAME,
     NOBODY_KNOWS,
     NOT_BY_THIS_METHOD,
@@ -45,32 +46,38 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identities:
-    """``access`` is what the control bus says; None means what the settings say. ``clock`` gives Unix time."""
+    """``access`` is what the control bus says; None means what the settings say. ``clock`` gives Unix time.
 
-    def __init__(self, settings: IdentitySettings, access: Access | None, clock: Callable[[], float]) -> None:
+    Where ``strict``, a file that cannot be used raises ``UserError``; otherwise its method is off until it can.
+    """
+
+    def __init__(
+        self, settings: IdentitySettings, access: Access | None, clock: Callable[[], float], *, strict: bool = True
+    ) -> None:
         self._settings, self._clock = settings, clock
         self._derived = Derived()
-        self._methods: dict[MethodName, Method] = {name: self._made(name) for name in settings.methods}
+        self._methods: dict[MethodName, Method] = {name: self._made(name, strict) for name in settings.methods}
         self._revocations = Revocations()
         self._rules = AccessRules(access or settings.access)
+        self._is_access_damaged = False
 
-    def _made(self, method: MethodName) -> Method:
+    def _made(self, method: MethodName, strict: bool) -> Method:
         chosen = self._settings
         match method:
             case "derived":
                 return self._derived
             case "file":
-                return PasswordFile(chosen.file.path)
+                return PasswordFile(chosen.file.path, strict=strict)
             case "certificate":
                 return Certificates(chosen.certificate.name_from)
             case "jwt":
                 from tidegate.gateway.identity.web_tokens import WebTokens  # noqa: PLC0415 - its libraries load slowly
 
-                return WebTokens(chosen.jwt)
+                return WebTokens(chosen.jwt, strict=strict)
             case "http":
                 from tidegate.gateway.identity.asking_service import Service  # noqa: PLC0415 - the same
 
-                return Service(chosen.http, self._clock)
+                return Service(chosen.http, self._clock, strict=strict)
             case "broker":
                 return PassedOn(decides_topics=chosen.broker.decides_topics)
 
@@ -89,7 +96,7 @@ class Identities:
                 return None
             if found is not None:
                 return self._settled(method, found, now_s)
-        return NOBODY_KNOWS
+        return KEYS_NOT_KNOWN if self._is_one_off else NOBODY_KNOWS
 
     async def judge_slowly(self, presented: Presented) -> Accepted | Refused:
         for method, how in self._methods.items():
@@ -98,7 +105,11 @@ class Identities:
                 found = await found.ask()
             if found is not None:
                 return self._settled(method, found, self._clock())
-        return NOBODY_KNOWS
+        return KEYS_NOT_KNOWN if self._is_one_off else NOBODY_KNOWS
+
+    @property
+    def _is_one_off(self) -> bool:
+        return any(how.is_off for how in self._methods.values())
 
     def still_allowed(self, accepted: Accepted, now_s: float) -> Accepted | Refused:
         """What is to be said of a live connection after any change: perhaps with other rights, perhaps no longer."""
@@ -120,10 +131,9 @@ class Identities:
         name, proof, own = found.name, found.proof, found.patterns
         if not _is_name(name) and not self._leaves_all_to_the_broker(method):
             return NO_NAME
-        if found.expires_s is not None and now_s >= found.expires_s:
-            return EXPIRED
-        if self._is_revoked(name, None if proof is None else proof.generation, now_s):
-            return REVOKED
+        refused = self._refused(method, found, now_s)
+        if refused is not None:
+            return refused
         rights = self._rights(name, method, None if own is None else Rights(name, Grant(own.publishes, own.subscribes)))
         if rights is None:
             return NOT_BY_THIS_METHOD
@@ -139,6 +149,17 @@ class Identities:
             keeps_identifier=tuple(self._settings.methods) == ("broker",),
             has_own_patterns=own is not None,
         )
+
+    def _refused(self, method: MethodName, found: Known, now_s: float) -> Refused | None:
+        """Why somebody who is known is not let in. The broker takes any name, also one that is not its own."""
+        if method == "broker" and self._is_one_off:
+            return KEYS_NOT_KNOWN
+        if found.expires_s is not None and now_s >= found.expires_s:
+            return EXPIRED
+        if self._is_access_damaged or self._revocations.is_unknown(found.name):
+            return KEYS_NOT_KNOWN
+        generation = None if found.proof is None else found.proof.generation
+        return REVOKED if self._is_revoked(found.name, generation, now_s) else None
 
     def _rights(self, name: str, method: MethodName, own: Rights | None) -> Rights | None:
         """None where somebody of that name may not be known by this method. ``own`` is the method's word."""
@@ -174,15 +195,24 @@ class Identities:
         """The names whose connections have to be judged again."""
         return self._revocations.changed(shard, revoked, self._clock())
 
+    def revoked_damaged(self, shard: str) -> bool:
+        """True where nobody whose name is in that shard is let in: it was never read."""
+        return self._revocations.damaged(shard)
+
+    def access_damaged(self) -> None:
+        """What was applied cannot be read, and the settings may allow more: nobody is let in until it can."""
+        self._is_access_damaged = True
+
     def access_changed(self, access: Access | None) -> None:
+        self._is_access_damaged = False
         self._rules = AccessRules(access or self._settings.access)
 
-    def look(self, now_s: float) -> Looked:
-        """Once a second: files that have changed, and revocations that have come into force."""
+    def look(self, now_s: float, is_here: Callable[[str], bool]) -> Looked:
+        """Once a second: files that have changed, and revocations of those who are here that have come into force."""
         found = [how.look() for how in self._methods.values()]
         return Looked(
             sentences=tuple(sentence for one in found for sentence in one.sentences),
-            names=frozenset(self._revocations.due(now_s)),
+            names=frozenset(self._revocations.due(now_s, is_here)),
             everybody=any(one.changed for one in found),
         )
 

@@ -14,6 +14,10 @@ Answer = Known | Refused | Later | None
 
 
 class Method(Protocol):
+    @property
+    def is_off(self) -> bool:
+        """Whether it cannot even tell who its clients are: its file was never readable."""
+
     def find(self, presented: Presented, now_s: float) -> Answer:
         """Who that is. ``now_s`` is Unix time."""
 
@@ -29,6 +33,8 @@ class Method(Protocol):
 
 class Plain:
     """A method that reads no files and waits for nobody."""
+
+    is_off = False
 
     def still_knows(self, _name: str) -> bool:
         return True

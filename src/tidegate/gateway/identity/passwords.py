@@ -28,16 +28,20 @@ REMEMBERED_MAX = 10_000
 
 
 class PasswordFile:
-    def __init__(self, path: str) -> None:
-        self._users = WatchedFiles([path], partial(read_users, path))
+    def __init__(self, path: str, *, strict: bool = True) -> None:
+        self._users = WatchedFiles([path], partial(read_users, path), strict=strict)
         self._secret = secrets.token_bytes(16)
         self._right: OrderedDict[bytes, None] = OrderedDict()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="passwords", initializer=_stand_back)
         self._waiting = 0
 
+    @property
+    def is_off(self) -> bool:
+        return self._users.value is None
+
     def find(self, presented: Presented, _now_s: float) -> Answer:
         name, password = presented.user_name, presented.password
-        line = self._users.value.get(name) if name else None
+        line = self._users.value.get(name) if name and self._users.value else None
         if name is None or line is None:
             return None
         if password is None:
@@ -68,7 +72,7 @@ class PasswordFile:
         return blake2b(head + password, key=self._secret, digest_size=16).digest()
 
     def still_knows(self, name: str) -> bool:
-        return name in self._users.value
+        return self._users.value is None or name in self._users.value
 
     def look(self) -> Reread:
         return self._users.look()

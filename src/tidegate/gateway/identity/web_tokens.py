@@ -1,7 +1,7 @@
 """The method ``jwt``: a signed token in the place of the password. Who signs it is trusted with the names in it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,16 +11,17 @@ from tidegate.gateway.identity.files import Reread, WatchedFiles
 from tidegate.gateway.identity.methods import Answer, Plain
 from tidegate.gateway.identity.settings import JwtSettings
 from tidegate.gateway.identity.token_keys import TokenKey, read_keys
-from tidegate.gateway.identity.verdicts import EXPIRED, WRONG, Known, Presented, Refused
+from tidegate.gateway.identity.verdicts import EXPIRED, KEYS_NOT_KNOWN, WRONG, Known, Presented, Refused
 
 TOKEN_BYTES_MAX = 16_384
 
 
 class WebTokens(Plain):
-    def __init__(self, settings: JwtSettings) -> None:
+    def __init__(self, settings: JwtSettings, *, strict: bool = True) -> None:
         self._settings = settings
         paths = [*settings.keys, *([settings.secret] if settings.secret else [])]
-        self._keys = WatchedFiles(paths, partial(read_keys, settings.keys, settings.secret, settings.algorithms))
+        read = partial(read_keys, settings.keys, settings.secret, settings.algorithms)
+        self._keys = WatchedFiles(paths, read, strict=strict)
         # The time is the caller's: it is looked at here, not there.
         self._options: Any = {
             "require": ["exp"],
@@ -34,7 +35,9 @@ class WebTokens(Plain):
         password = presented.password
         if password is None or not looks_like_token(password):
             return None
-        claims = self._claims(password) if len(password) <= TOKEN_BYTES_MAX else None
+        if self._keys.value is None:
+            return KEYS_NOT_KNOWN
+        claims = self._claims(password, self._keys.value) if len(password) <= TOKEN_BYTES_MAX else None
         if claims is None:
             return WRONG
         name = claims.get(self._settings.name_claim)
@@ -45,7 +48,7 @@ class WebTokens(Plain):
     def look(self) -> Reread:
         return self._keys.look()
 
-    def _claims(self, token: bytes) -> dict[str, Any] | None:
+    def _claims(self, token: bytes, keys: Sequence[TokenKey]) -> dict[str, Any] | None:
         """What a token says that one of the keys has signed."""
         try:
             header = jwt.get_unverified_header(token)
@@ -54,7 +57,7 @@ class WebTokens(Plain):
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in self._settings.algorithms:
             return None
-        for key in self._keys.value:
+        for key in keys:
             if algorithm in key.algorithms and (key.id is None or key_id is None or key.id == key_id):
                 claims = self._signed(token, key, str(algorithm))
                 if claims is not None:

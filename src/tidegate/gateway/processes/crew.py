@@ -43,7 +43,8 @@ class Crew:
         self._mailboxes = [Mailbox.open() for _ in range(slots)]
         self._numbers = itertools.count(1)
 
-    def start(self, listener_set: int) -> Process:
+    def start(self, listener_set: int, *, strict: bool) -> Process:
+        """``strict``: rather none than one that cannot use a file of identities."""
         number = next(self._numbers)
         used = {process.slot for process in self.processes}
         slot = next(slot for slot in range(len(self.shared.rows)) if slot not in used)
@@ -56,6 +57,7 @@ class Crew:
             settings=self._settings,
             classes=self._classes,
             identity=self._identity,
+            strict=strict,
             slot=slot,
             listener_set=listener_set,
             memory=self.shared.fd,

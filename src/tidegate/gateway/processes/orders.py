@@ -18,6 +18,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     settings: GatewaySettings
     classes: tuple[DeviceClass, ...]
     identity: IdentitySettings
+    strict: bool  # it ends where a file of identities is damaged; otherwise it serves those who do not need it
     slot: int  # its row in the shared memory
     listener_set: int  # the one it keeps
     memory: int

@@ -93,7 +93,7 @@ class Supervisor:
         reporting = asyncio.create_task(report(watcher, self._settings.name, self.state))
         try:
             for listener_set in range(self._settings.processes):
-                self._crew.start(listener_set)
+                self._crew.start(listener_set, strict=True)
             while not stopping.is_set() and (self._crew.processes or not self._ends):
                 self._look()
                 if reporting.done():
@@ -131,7 +131,7 @@ class Supervisor:
         now_s = time.monotonic()
         for listener_set in [each for each, due_s in self._due_s.items() if due_s <= now_s]:
             del self._due_s[listener_set]
-            self._crew.start(listener_set)
+            self._crew.start(listener_set, strict=False)
         if self._serves:
             self._crew.tell_unattended()
         elif all(self._crew.is_kept(each) for each in range(self._settings.processes)):
@@ -182,7 +182,7 @@ class Supervisor:
         self._upgrade_asked, self._problem = False, ""
         self._due_s.clear()
         self._say(f"Gateway {self._settings.name} starts new processes.")
-        self._new = [self._crew.start(listener_set) for listener_set in range(self._settings.processes)]
+        self._new = [self._crew.start(each, strict=True) for each in range(self._settings.processes)]
 
     def _continue_upgrade(self) -> None:
         if self._problem or self._new[0].lived_s > START_S_MAX:

@@ -60,6 +60,7 @@ class Worker:
             slot=order.slot,
             bound=self._listener_sets.pop(order.listener_set),
             peers=peers,
+            strict=order.strict,
         )
         try:
             await gateway.start()
