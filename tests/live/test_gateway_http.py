@@ -183,10 +183,17 @@ def test_connections_by_http_and_by_mqtt_share_their_bound(running: Running) -> 
         for _ in range(3):
             opened.enter_context(socket.create_connection(few.http, timeout=15))
         until(lambda: few.gateway.gate.http_connections == 3)
-        with few.raw() as beyond:
-            assert is_closed(beyond)
+        with few.raw(few.connect_packet("comes")) as beyond:
+            assert received(beyond, 4) == b"\x20\x02\x00\x00", "a silent one by HTTP gives way to MQTT"
+            until(lambda: few.gateway.gate.http_connections == 2)
+            assert post(few.http, "web-1", None).status == 401, "and to another one by HTTP"
+        with contextlib.ExitStack() as all_known:
+            for number in range(3):
+                packet = few.connect_packet(f"known-{number}")
+                assert received(all_known.enter_context(few.raw(packet)), 4) == b"\x20\x02\x00\x00"
+            with few.raw() as one_too_many:
+                assert is_closed(one_too_many), "but nobody who is known does"
         assert few.refused("too many connections") == 1
-        assert post(few.http, "web-1", None).status == 401, "a silent one gives way"
 
 
 def test_an_address_has_its_share_by_http_as_well(running: Running) -> None:

@@ -285,7 +285,7 @@ class DeviceSide(asyncio.Protocol):
     def _await_turn(self) -> None:
         connect = self.machine.connect
         assert connect is not None
-        if self._gate.disliked.has(connect.owner, time.monotonic()):
+        if self._gate.disliked.has(connect.whose, time.monotonic()):
             self.perform(self.machine.disliked())
         else:
             self._gate.await_turn(self, self._turned)
@@ -343,7 +343,7 @@ class DeviceSide(asyncio.Protocol):
         self._task = None
         connect, now_s = self.machine.connect, time.monotonic()
         if is_well and connect is not None:
-            self._gate.disliked.add(connect.owner, now_s)
+            self._gate.disliked.add(connect.whose, now_s)
         self.perform(self.machine.told(is_well, now_s))
 
     # -- once a broker has answered

@@ -128,7 +128,9 @@ class Running:
 
     def device(self, name: str) -> DeviceSide | None:
         gate = self.gateway.gate
-        return gate._by_client.get(gate.router.digest(name))
+        # Where the broker is one method among others, its clients' identifiers begin with their user name.
+        known = (gate._by_client.get(gate.router.digest(each)) for each in (name, f"{self.here.mqtt_user}/{name}"))
+        return next((device for device in known if device is not None), None)
 
     def refused(self, reason: str) -> int:
         return self.state.refused.get(reason, 0)

@@ -25,5 +25,10 @@ class ConnectSummary(msgspec.Struct, frozen=True, kw_only=True):
     wants_problems: bool = True  # reasons and user properties on any packet
     authenticates: bool = False  # by a method of its own, with AUTH packets
 
+    @property
+    def whose(self) -> bytes:
+        """What stands for this client under this identifier, and for nobody else."""
+        return self.owner + self.client_id.encode()
+
     def __repr__(self) -> str:
         return f"ConnectSummary(version={self.version}, client_id={self.client_id!r}, clean={self.clean})"
