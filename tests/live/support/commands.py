@@ -19,13 +19,16 @@ from tidegate.model.observations import GatewayState
 
 
 class Started:
-    """``tidegate gateway`` with two processes, and what it says. ``settings`` are those of its section."""
+    """``tidegate gateway`` with two processes, and what it says. ``settings`` are those of its section; ``more`` stands
+    behind it."""
 
-    def __init__(self, here: Installation, state: Path, name: str, key: Key, **settings: float) -> None:
+    def __init__(
+        self, here: Installation, state: Path, name: str, key: Key, *, more: str = "", **settings: float
+    ) -> None:
         self.name, self.here, self.state_directory, self.key = name, here, state, key
         self.said: list[str] = []
         config = state / "settings.toml"
-        config.write_text("\n".join(["[gateway]", *(f"{key} = {value}" for key, value in settings.items()), ""]))
+        config.write_text("\n".join(["[gateway]", *(f"{key} = {value}" for key, value in settings.items()), more, ""]))
         options = ["--name", name, "--state", str(state), "--config", str(config), "--processes", "2"]
         self.process = subprocess.Popen([*GATEWAY, *options], stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
@@ -73,9 +76,9 @@ class Started:
 
 
 @contextlib.contextmanager
-def started(here: Installation, state: Path, name: str, **settings: float) -> Iterator[Started]:
+def started(here: Installation, state: Path, name: str, *, more: str = "", **settings: float) -> Iterator[Started]:
     save_installation(here, state)
-    gateway = Started(here, state, name, settled(here, state), **settings)
+    gateway = Started(here, state, name, settled(here, state), more=more, **settings)
     try:
         gateway.wait_ready()
         until(lambda: len(gateway.state.processes) == 2)
