@@ -238,6 +238,30 @@ def test_a_bus_that_was_set_back_learns_what_it_has_forgotten_and_nothing_else(d
     assert (found["a"].is_revoked, found["b"].is_revoked) == (False, True)
 
 
+def test_a_bus_that_was_set_back_gets_the_newer_key_again(device: Command) -> None:
+    device("add", "pump-1")
+    backup = device.keys
+    device("rotate", "--installation-key")
+    new = device.json("add", "pump-1")["devices"][0]["password"]
+    device("rotate", "--installation-key", "--finish")
+    keys, copy = device.keys, (device.state / "identity.json").read_bytes()
+    device.bus.put(IDENTITY_KEYS, backup)
+    assert identity.settle(device.bus, device.state) == device.keys == keys
+    assert (device.state / "identity.json").read_bytes() == copy
+    assert device.proves("pump-1", new) == 1
+
+
+def test_a_copy_that_is_older_than_the_bus_is_renewed(device: Command) -> None:
+    device("add", "pump-1")
+    copy = device.state / "identity.json"
+    before = copy.read_bytes()
+    device("rotate", "--installation-key")
+    after = copy.read_bytes()
+    copy.write_bytes(before)
+    device("credentials", "pump-1")
+    assert copy.read_bytes() == after != before
+
+
 def test_damaged_documents_are_restored_from_their_copies(device: Command) -> None:
     password = device.json("add", "good")["devices"][0]["password"]
     device("revoke", "bad")

@@ -16,7 +16,7 @@ from tidegate.bus.client import Bus
 from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED, UNREADABLE
 from tidegate.bus.key_value import Entry
 from tidegate.machine.private_files import write_private
-from tidegate.model.credentials import SECRET_BYTES, Key, Keys
+from tidegate.model.credentials import SECRET_BYTES, Key, Keys, newest
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.registration import Revocation, newer, shard_of
 
@@ -39,20 +39,24 @@ def settle(bus: Bus, state: Path) -> Keys:
 
 
 def settle_keys(bus: Bus, state: Path) -> Keys:
-    """Those on the bus; where it has none, those of the copy; where there is no copy, new ones."""
+    """The newer of those on the bus and those of the copy are in both afterwards; where there are none, new ones."""
+    copied = _copied_keys(state)
+
+    def settled(there: Keys | None) -> Keys:
+        if there is None or copied is None:
+            return there or copied or Keys(current=new_key())
+        return newest(there, copied)
+
     try:
-        found = bus.get(IDENTITY_KEYS)
+        keys = bus.change(IDENTITY_KEYS, settled)
     except DamagedDocumentError:
-        copy = _copied_keys(state)
-        if copy is None:
+        if copied is None:
             raise
-        bus.put(IDENTITY_KEYS, copy)
-        return copy
-    if found is None:
-        wanted = _copied_keys(state) or Keys(current=new_key())
-        found = bus.change(IDENTITY_KEYS, lambda there: there or wanted) or wanted
-    _copy_keys(found, state)
-    return found
+        bus.put(IDENTITY_KEYS, copied)
+        return copied
+    assert keys is not None
+    _copy_keys(keys, state)
+    return keys
 
 
 def rotate_key(bus: Bus, state: Path) -> Keys:
@@ -64,7 +68,7 @@ def rotate_key(bus: Bus, state: Path) -> Keys:
                 f"The rotation from key {keys.previous.id} to key {keys.current.id} is not finished: give every device "
                 "its new password, then finish it with 'tidegate device rotate --installation-key --finish'."
             )
-        return Keys(current=new_key(), previous=keys.current)
+        return keys.rotated(new_key())
 
     return _changed_keys(bus, state, rotated)
 
@@ -75,7 +79,7 @@ def finish_key_rotation(bus: Bus, state: Path) -> Keys:
     def finished(keys: Keys) -> Keys:
         if keys.previous is None:
             raise UserError("No key is being rotated: begin with 'tidegate device rotate --installation-key'.")
-        return Keys(current=keys.current)
+        return keys.finished()
 
     return _changed_keys(bus, state, finished)
 
@@ -98,10 +102,10 @@ def _copied_keys(state: Path) -> Keys | None:
 
 
 def _copy_keys(keys: Keys, state: Path) -> None:
-    path = state / KEYS_FILE
-    content = msgspec.json.format(msgspec.json.encode(keys))
-    if not path.exists() or path.read_bytes() != content:
-        write_private(path, content)
+    """Unless somebody who was faster has copied newer ones."""
+    copied = _copied_keys(state)
+    if copied is None or (copied != keys and newest(keys, copied) == keys):
+        write_private(state / KEYS_FILE, msgspec.json.format(msgspec.json.encode(keys)))
 
 
 # -- revocations
