@@ -8,14 +8,13 @@ import secrets
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED, UNREADABLE
+from tidegate.bus.copies import read_copy, write_copy
+from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED
 from tidegate.bus.key_value import Entry
-from tidegate.machine.private_files import write_private
 from tidegate.model.credentials import SECRET_BYTES, Key, Keys, newest
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.registration import Revocation, newer, shard_of
@@ -25,7 +24,6 @@ REVOKED_FILE = "revoked.json"
 _KEY_ID = string.ascii_lowercase + string.digits
 _KEY_ID_LENGTH = 6
 
-T = TypeVar("T")
 Revoked = dict[str, Revocation]
 
 
@@ -98,14 +96,14 @@ def _changed_keys(bus: Bus, state: Path, step: Callable[[Keys], Keys]) -> Keys:
 
 
 def _copied_keys(state: Path) -> Keys | None:
-    return _copy(state / KEYS_FILE, Keys)
+    return read_copy(state / KEYS_FILE, Keys)
 
 
 def _copy_keys(keys: Keys, state: Path) -> None:
     """Unless somebody who was faster has copied newer ones."""
     copied = _copied_keys(state)
     if copied is None or (copied != keys and newest(keys, copied) == keys):
-        write_private(state / KEYS_FILE, msgspec.json.format(msgspec.json.encode(keys)))
+        write_copy(state / KEYS_FILE, msgspec.json.format(msgspec.json.encode(keys)))
 
 
 # -- revocations
@@ -114,7 +112,7 @@ def _copy_keys(keys: Keys, state: Path) -> None:
 def settle_revoked(bus: Bus, state: Path) -> None:
     """What the bus lacks of the copy is put there, and those who watch it are told; then the copy has all of it."""
     copied: dict[str, Revoked] = {}
-    for name, revocation in (_copy(state / REVOKED_FILE, Revoked) or {}).items():
+    for name, revocation in (read_copy(state / REVOKED_FILE, Revoked) or {}).items():
         copied.setdefault(shard_of(name), {})[name] = revocation
     stored = bus.entries(REVOKED)
     index = _index(bus)
@@ -174,15 +172,4 @@ def copy_revoked(bus: Bus, state: Path) -> None:
         found.update(revoked)
     content = msgspec.json.encode(found)
     if path.read_bytes() != content if path.exists() else found:
-        write_private(path, content)
-
-
-def _copy(path: Path, kind: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): let its owner run this.") from None
-    except UNREADABLE as error:
-        raise UserError(f"{path} is damaged ({error}): restore it from a backup, or delete it to do without.") from None
+        write_copy(path, content)

@@ -17,6 +17,7 @@ from tidegate.bus.installation import load_installation
 from tidegate.bus.issued import Issued, issued
 from tidegate.cli.device_handing import check_out, hand_out
 from tidegate.cli.device_names import Count, From, Names, Prefix, named
+from tidegate.cli.device_rotating import rotate_devices, rotate_key
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.gateway.identity.hashing import hashed
 from tidegate.model.credentials import Keys
@@ -149,19 +150,15 @@ def rotate(
     if installation_key:
         if names or from_:
             raise UserError("--installation-key is about all devices: leave the names out.")
-        _rotate_key(state, finish)
+        with _opened(state) as (bus, _, _):
+            rotate_key(bus, state, finish=finish)
         return
     if finish:
         raise UserError("--finish belongs to --installation-key: the old password of a device ends by itself.")
     wanted = named(names, from_)
     check_out(wanted, out, force, as_json)
-    now_s = time.time()
     with _opened(state) as (bus, keys, installation):
-        revoked = [name for name, entry in register.entries(bus, wanted).items() if entry.is_revoked]
-        if revoked:
-            raise UserError(f"{counted(revoked)} revoked: 'tidegate device add' gives a new password.")
-        found = _changed(bus, state, wanted, lambda entry: entry.rotated(now_s, grace), "rotating")
-    hand_out(_issued(keys, found), out, as_json, installation, "rotated")
+        rotate_devices(bus, keys, installation, wanted, state=state, grace_s=grace, out=out, as_json=as_json)
 
 
 @app.command(name="list")
@@ -255,18 +252,3 @@ def _changed(
 
 def _issued(keys: Keys, found: dict[str, Entry]) -> list[Issued]:
     return [issued(keys.current, name, entry.generation) for name, entry in found.items()]
-
-
-def _rotate_key(state: Path, finish: bool) -> None:
-    with _opened(state) as (bus, _, _):
-        if finish:
-            keys = identity.finish_key_rotation(bus, state)
-            typer.echo(f"Only passwords of key {keys.current.id} count from now on; others are disconnected.")
-            return
-        keys = identity.rotate_key(bus, state)
-    previous = keys.previous.id if keys.previous is not None else "none"
-    typer.echo(
-        f"New passwords are made with key {keys.current.id}; those of key {previous} count until it is finished.\n"
-        "Make them with 'tidegate device add --from NAMES --out FILE', give them to the devices, then finish with\n"
-        "'tidegate device rotate --installation-key --finish'."
-    )
