@@ -231,6 +231,45 @@ def test_damaged_documents_are_restored_from_their_copies(device: Command) -> No
     assert device.bus.get(REVOCATIONS) is not None
 
 
+def test_a_shard_of_which_there_is_no_copy_is_left_as_it_is_and_said(device: Command) -> None:
+    """It must not become an empty one: that would let in whoever stood there."""
+    device.bus.put_raw(f"revoked.{shard_of('thief')}", b"{oops")
+    said: list[str] = []
+    identity.settle(device.bus, device.state, said.append)
+    device("add", "somebody")
+    device("revoke", "somebody")
+    entry = device.bus.entry(REVOKED, shard_of("thief"))
+    assert entry is not None
+    assert entry.value == b"{oops"
+    assert len(said) == 1
+    assert f"'revoked.{shard_of('thief')}' on the control bus is damaged, and {device.state}" in said[0]
+
+
+@pytest.mark.parametrize("file", ["revoked.json", "identity.json"])
+def test_a_revocation_counts_although_a_copy_is_damaged(device: Command, file: str) -> None:
+    device("add", "pump-1")
+    (device.state / file).write_bytes(b"{{")
+    said = device("revoke", "pump-1", status=1 if file == "revoked.json" else 0)
+    assert register.entries(device.bus, ["pump-1"])["pump-1"].is_revoked
+    if file == "revoked.json":
+        assert "The control bus has that" in said
+        assert f"{device.state / file} is damaged" in said
+
+
+def test_a_revocation_counts_although_the_disk_is_full(device: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tidegate.machine.private_files.write_private_file", full)
+        said = device("revoke", "thief", status=1)
+    assert f"{device.state / 'revoked.json'} cannot be written (No space left on device): make room" in said
+    assert said.count("\n") == 1
+    assert register.entries(device.bus, ["thief"])["thief"].is_revoked
+    device("revoke", "thief")
+    assert b"thief" in (device.state / "revoked.json").read_bytes()
+
+
 def test_a_register_that_cannot_be_read_is_said(device: Command) -> None:
     device.bus.put_raw(f"devices.{shard_of('a')}", b"{{")
     assert "delete it and add its devices again" in device("add", "a", status=1)

@@ -25,11 +25,15 @@ _KEY_ID = string.ascii_lowercase + string.digits
 _KEY_ID_LENGTH = 6
 
 Revoked = dict[str, Revocation]
+Say = Callable[[str], None]
 
 
-def settle(bus: Bus, state: Path) -> Keys:
-    """Whatever the bus lacks of both is there afterwards. Whoever starts the parts of a machine calls this."""
-    settle_revoked(bus, state)
+def settle(bus: Bus, state: Path, say: Say = lambda _: None) -> Keys:
+    """Whatever the bus lacks of both is there afterwards. Whoever starts the parts of a machine calls this.
+
+    What cannot be restored is left as it is, and said.
+    """
+    settle_revoked(bus, state, say)
     return settle_keys(bus, state)
 
 
@@ -109,21 +113,31 @@ def _copy_keys(keys: Keys, state: Path) -> None:
 # -- revocations
 
 
-def settle_revoked(bus: Bus, state: Path) -> None:
+def settle_revoked(bus: Bus, state: Path, say: Say) -> None:
     """What the bus lacks of the copy is put there, and those who watch it are told; then the copy has all of it."""
     copied: dict[str, Revoked] = {}
-    for name, revocation in (read_copy(state / REVOKED_FILE, Revoked) or {}).items():
+    for name, revocation in _copied_revoked(state).items():
         copied.setdefault(shard_of(name), {})[name] = revocation
     stored = bus.entries(REVOKED)
     index = _index(bus)
     for shard in sorted({*copied, *stored}):
-        entry = stored.get(shard)
+        entry, wanted = stored.get(shard), copied.get(shard, {})
         there = None if entry is None else _decoded(shard, entry)
-        if there is None or _merged(there, copied.get(shard, {})) != there:
-            _restore(bus, shard, copied.get(shard, {}))
+        if there is None and not wanted:
+            say(_unrestored(shard, state))
+        elif there is None or _merged(there, wanted) != there:
+            _restore(bus, shard, wanted)
         elif entry is not None and index.get(shard) != entry.revision:
             tell_shard(bus, shard)
     copy_revoked(bus, state)
+
+
+def _unrestored(shard: str, state: Path) -> str:
+    """An empty shard in its place would let in whoever was thrown out."""
+    return (
+        f"The document {REVOKED.key_of(shard)!r} on the control bus is damaged, and {state / REVOKED_FILE} has no "
+        "copy of it: run this where its copy is, or delete the document and revoke its names again."
+    )
 
 
 def _restore(bus: Bus, shard: str, copied: Revoked) -> None:
@@ -167,9 +181,15 @@ def tell_shard(bus: Bus, shard: str) -> None:
 
 
 def copy_revoked(bus: Bus, state: Path) -> None:
-    path, found = state / REVOKED_FILE, Revoked()
-    for revoked in bus.all(REVOKED).values():
-        found.update(revoked)
-    content = msgspec.json.encode(found)
-    if path.read_bytes() != content if path.exists() else found:
-        write_copy(path, content)
+    """With what only the copy has: of a shard that cannot be read, or by somebody who was faster."""
+    found = Revoked()
+    for shard, entry in bus.entries(REVOKED).items():
+        found.update(_decoded(shard, entry) or {})
+    copied = _copied_revoked(state)
+    found = _merged(found, copied)
+    if found != copied:
+        write_copy(state / REVOKED_FILE, msgspec.json.encode(found))
+
+
+def _copied_revoked(state: Path) -> Revoked:
+    return read_copy(state / REVOKED_FILE, Revoked) or {}

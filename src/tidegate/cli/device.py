@@ -2,8 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,16 +15,15 @@ from tidegate.bus.installation import load_installation
 from tidegate.bus.issued import Issued, issued
 from tidegate.cli.device_handing import check_out, hand_out
 from tidegate.cli.device_names import Count, From, Names, Prefix, named
+from tidegate.cli.device_register import changed, opened, revoke_on_bus
 from tidegate.cli.device_rotating import rotate_devices, rotate_key
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.gateway.identity.hashing import hashed
 from tidegate.model.credentials import Keys
 from tidegate.model.device_words import counted, described, described_fully, lines, state_of
 from tidegate.model.devices import check_device
-from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
+from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.registration import Entry
-from tidegate.report.progress import Progress
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A device or an application.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write names and passwords there (CSV, mode 0600).")]
@@ -74,8 +71,9 @@ def add(
     wanted = named(names, from_, count, prefix)
     check_out(wanted, out, force, as_json)
     now_s = time.time()
-    with _opened(state) as (bus, keys, installation):
-        found = _changed(bus, state, wanted, lambda entry: entry.added(now_s, note), "adding devices")
+    with opened(state) as (bus, keys, installation):
+        found = changed(bus, wanted, lambda entry: entry.added(now_s, note), "adding devices")
+        identity.copy_revoked(bus, state)
     hand_out(_issued(keys, found), out, as_json, installation, "added")
 
 
@@ -89,7 +87,7 @@ def credentials(name: Name, state: State = STATE, as_json: AsJson = False) -> No
       tidegate device credentials pump-1 --json
     """
     check_device(name)
-    with _opened(state) as (bus, keys, _):
+    with opened(state) as (bus, keys, _):
         entry = register.entries(bus, [name])[name]
     if entry.is_revoked:
         raise UserError(f"{name} is revoked and has no password: 'tidegate device add {name}' gives it a new one.")
@@ -112,13 +110,14 @@ def revoke(names: Names = None, from_: From = None, state: State = STATE, as_jso
       tidegate device revoke --from stolen.txt
     """
     wanted = named(names, from_)
-    now_s = time.time()
-    with _opened(state) as (bus, _, _):
-        _changed(bus, state, wanted, lambda entry: entry.revoked(now_s), "revoking")
+    with Bus(load_installation(state).control_urls) as bus:
+        trouble = revoke_on_bus(bus, state, wanted)
     if as_json:
         typer.echo(msgspec.json.encode({"revoked": wanted}))
     else:
         typer.echo(f"{counted(wanted)} revoked: gateways refuse and disconnect from now on.")
+    if trouble is not None:
+        raise TidegateError(f"The control bus has that, and its copy in the state directory has not: {trouble}")
 
 
 @app.command()
@@ -150,14 +149,14 @@ def rotate(
     if installation_key:
         if names or from_:
             raise UserError("--installation-key is about all devices: leave the names out.")
-        with _opened(state) as (bus, _, _):
+        with opened(state) as (bus, _, _):
             rotate_key(bus, state, finish=finish)
         return
     if finish:
         raise UserError("--finish belongs to --installation-key: the old password of a device ends by itself.")
     wanted = named(names, from_)
     check_out(wanted, out, force, as_json)
-    with _opened(state) as (bus, keys, installation):
+    with opened(state) as (bus, keys, installation):
         rotate_devices(bus, keys, installation, wanted, state=state, grace_s=grace, out=out, as_json=as_json)
 
 
@@ -230,23 +229,6 @@ def _password() -> bytes:
     found = sys.stdin.buffer.readline().rstrip(b"\r\n")
     if not found:
         raise UserError("Standard input has no password: pipe one line into this command, or run it in a terminal.")
-    return found
-
-
-@contextmanager
-def _opened(state: Path) -> Iterator[tuple[Bus, Keys, Installation]]:
-    """The bus, with keys and revocations as they have to be there."""
-    installation = load_installation(state)
-    with Bus(installation.control_urls) as bus:
-        yield bus, identity.settle(bus, state), installation
-
-
-def _changed(
-    bus: Bus, state: Path, names: Sequence[str], step: Callable[[Entry], Entry], doing: str
-) -> dict[str, Entry]:
-    with Progress(doing) as progress:
-        found = register.change(bus, names, step, lambda done, all_: progress.update(f"{done:,} of {all_:,}"))
-    identity.copy_revoked(bus, state)
     return found
 
 
