@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -94,6 +95,9 @@ def test_a_hundred_thousand_devices_take_seconds(device: Command, tmp_path: Path
         (["rotate", "--finish"], "--finish belongs to --installation-key"),
         (["rotate", "a", "--installation-key"], "--installation-key is about all devices"),
         (["rotate", "--installation-key", "--finish"], "No key is being rotated"),
+        (["add", "\udcff"], r"The argument '\udcff' is no text in UTF-8"),
+        (["add", "a", "--note", "\udcff"], r"The argument '\udcff' is no text in UTF-8"),
+        (["add", "a", "--out", "\udcff.csv"], r"The argument '\udcff.csv' is no text in UTF-8"),
         (["show", "#"], "Device name '#' cannot be a topic level"),
         (["hash", "a:b"], "a:b cannot stand in a password file"),
     ],
@@ -108,6 +112,76 @@ def test_a_bad_name_in_a_file_has_its_line(device: Command, tmp_path: Path) -> N
     names = tmp_path / "names.txt"
     names.write_text("a\nb/c\n")
     assert f"{names}, line 2: Device name 'b/c'" in device("revoke", "--from", str(names), status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param("name;user;password\na;a;tg1.k.1.S3CRET\n", "line 1 looks like a row", id="semicolons"),
+        pytest.param("a;a;tg1.k.1.S3CRET\n", "line 1 looks like a row with a password", id="no names of columns"),
+        pytest.param("x\na\ta\tS3CRET\n", "line 2 looks like a row with a password", id="the password of a broker"),
+        pytest.param("name,user,password\ra,a,tg1.k.1.S3CRET\r", "looks like a row", id="lines of other times"),
+        pytest.param("name,user,password\na\rb,a,S3CRET\n", "is no row of name,user,password", id="a bare return"),
+        pytest.param("name,user,password\n" + "a" * 200_000 + ",a,b\n", "is no row of", id="a field that is too long"),
+        pytest.param("name,user,password\na\n", "line 2 is no row of name,user,password", id="a column only"),
+        pytest.param("name,user,password\na\0b,a,S3CRET\n", "line 2", id="a zero"),
+    ],
+)
+def test_a_table_that_was_saved_anew_is_not_taken_for_names(
+    device: Command, tmp_path: Path, content: str, sentence: str
+) -> None:
+    names = tmp_path / "names.csv"
+    names.write_bytes(content.encode())
+    said = device("add", "--from", str(names), "--out", str(tmp_path / "out.csv"), status=2)
+    assert sentence in said
+    assert "S3CRET" not in said
+    assert said.count("\n") == 1
+    assert not list(register.listed(device.bus))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("\ufeffname,user,password\npump;1,pump;1,x\n", id="a mark at its beginning"),
+        pytest.param('"name","user","password"\r\n"pump;1","pump;1","x"\r\n', id="quotes everywhere"),
+        pytest.param("\ufeffpump;1\n# a;a;a\n", id="names with a mark"),
+    ],
+)
+def test_a_table_that_was_saved_anew_and_still_says_names_is_read(
+    device: Command, tmp_path: Path, content: str
+) -> None:
+    names, out = tmp_path / "names.csv", tmp_path / "out.csv"
+    names.write_bytes(content.encode())
+    device("add", "--from", str(names), "--out", str(out))
+    assert [row["name"] for row in rows(out)] == ["pump;1"]
+
+
+def test_what_was_written_is_read_again_as_it_is(device: Command, tmp_path: Path) -> None:
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    device("add", 'a,"b', " c ", "d;d;", "--out", str(out))
+    device("add", "--from", str(out), "--out", str(again))
+    assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link", "a link to nowhere"])
+def test_passwords_go_into_a_file_of_their_own_alone(device: Command, tmp_path: Path, kind: str) -> None:
+    out, target = tmp_path / "out.csv", tmp_path / "target.csv"
+    if kind == "a pipe":
+        os.mkfifo(out)
+    else:
+        out.symlink_to(target)
+    if kind == "a link":
+        target.write_text("before")
+    before = out.lstat().st_ino
+    assert "is a device, a pipe or a link" in device("add", "a", "--out", str(out), "--force", status=2)
+    assert out.lstat().st_ino == before
+    assert not target.exists() or target.read_text() == "before"
+
+
+def test_a_state_directory_that_is_none_is_said(device: Command, tmp_path: Path) -> None:
+    device.state = tmp_path / "a-file"
+    device.state.write_text("")
+    assert "cannot be read (Not a directory): name the directory of an installation" in device("add", "a", status=2)
 
 
 # -- taking back

@@ -73,7 +73,10 @@ def check_place(path: Path, *, force: bool) -> None:
     """Before anything is issued, whether there will be a place for it."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"--out {path} cannot be written: name a file in a directory that exists.")
-    if path.exists() and not force:
+    there = path.exists() or path.is_symlink()
+    if there and (path.is_symlink() or not path.is_file()):
+        raise UserError(f"--out {path} is a device, a pipe or a link, and would be replaced: name a file of its own.")
+    if there and not force:
         raise UserError(f"--out {path} exists: name another file, or overwrite it with --force.")
 
 
