@@ -2,21 +2,20 @@
 
 import csv
 import io
-import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.bus import ControlBus, forget_all
+from support.device_command import Command, device_command
 
 from tidegate.bus import identity, register
 from tidegate.bus.documents import IDENTITY_KEYS, REGISTER, REVOCATIONS, REVOKED
-from tidegate.cli.main import run
 from tidegate.gateway.identity.hashing import parsed
-from tidegate.model.credentials import Keys, Proof, verify
+from tidegate.model.credentials import Proof, verify
 from tidegate.model.errors import DamagedDocumentError
 from tidegate.model.installation import Installation
 from tidegate.model.registration import Entry, shard_of
@@ -24,51 +23,12 @@ from tidegate.model.registration import Entry, shard_of
 pytestmark = pytest.mark.live
 
 
-class Command:
-    """The command ``tidegate device``, and the bus behind it."""
-
-    def __init__(self, here: Installation, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.bus, self.state, self._capsys = ControlBus(here), state, capsys
-
-    def __call__(self, *arguments: str, status: int = 0) -> str:
-        """What it prints; on standard error where it fails."""
-        self._capsys.readouterr()
-        found = run(["device", *arguments, *([] if arguments[0] == "hash" else ["--state", str(self.state)])])
-        said = self._capsys.readouterr()
-        assert found == status, said
-        return said.err if status else said.out
-
-    def json(self, *arguments: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self(*arguments, "--json"))
-        return found
-
-    @property
-    def keys(self) -> Keys:
-        keys = self.bus.get(IDENTITY_KEYS)
-        assert keys is not None
-        return keys
-
-    def proves(self, name: str, password: str) -> int | None:
-        """The generation of a password, if gateways would take it now."""
-        proof = verify(self.keys, name, password.encode())
-        entry = register.entries(self.bus, [name])[name]
-        lowest = 1 if entry.revocation is None else entry.revocation.lowest(time.time())
-        if proof is None or entry.is_revoked or proof.generation < lowest:
-            return None
-        return proof.generation
-
-
 @pytest.fixture
 def device(
     installation: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str], state: Path
 ) -> Iterator[Command]:
-    forget_all(installation)
-    own = tmp_path / "state"
-    own.mkdir()
-    (own / "installation.json").write_bytes((state / "installation.json").read_bytes())
-    command = Command(installation, own, capsys)
-    yield command
-    command.bus.close()
+    with device_command(installation, state, tmp_path, capsys) as command:
+        yield command
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -132,9 +92,14 @@ def test_a_hundred_thousand_devices_take_seconds(device: Command, tmp_path: Path
         (["add", "--count", "3"], "--count and --prefix belong together"),
         (["add", "--from", "nowhere.txt"], "--from nowhere.txt does not exist"),
         (["add", "a", "--out", "no/where/x.csv"], "--out no/where/x.csv cannot be written: name a file in a directory"),
+        (["add", "a", "--out", "pyproject.toml/x.csv"], "x.csv cannot be written: name a file in a directory"),
+        (["add", "a", "--out", "x" * 300], "cannot be written (File name too long): name another file"),
         (["rotate", "--finish"], "--finish belongs to --installation-key"),
         (["rotate", "a", "--installation-key"], "--installation-key is about all devices"),
         (["rotate", "--installation-key", "--finish"], "No key is being rotated"),
+        (["add", "\udcff"], r"The argument '\udcff' is no text in UTF-8"),
+        (["add", "a", "--note", "\udcff"], r"The argument '\udcff' is no text in UTF-8"),
+        (["add", "a", "--out", "no/\udcff.csv"], r"The argument 'no/\udcff.csv' is no text in UTF-8"),
         (["show", "#"], "Device name '#' cannot be a topic level"),
         (["hash", "a:b"], "a:b cannot stand in a password file"),
     ],
@@ -149,6 +114,76 @@ def test_a_bad_name_in_a_file_has_its_line(device: Command, tmp_path: Path) -> N
     names = tmp_path / "names.txt"
     names.write_text("a\nb/c\n")
     assert f"{names}, line 2: Device name 'b/c'" in device("revoke", "--from", str(names), status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param("name;user;password\na;a;tg1.k.1.S3CRET\n", "line 1 looks like a row", id="semicolons"),
+        pytest.param("a;a;tg1.k.1.S3CRET\n", "line 1 looks like a row with a password", id="no names of columns"),
+        pytest.param("x\na\ta\tS3CRET\n", "line 2 looks like a row with a password", id="the password of a broker"),
+        pytest.param("name,user,password\ra,a,tg1.k.1.S3CRET\r", "looks like a row", id="lines of other times"),
+        pytest.param("name,user,password\na\rb,a,S3CRET\n", "is no row of name,user,password", id="a bare return"),
+        pytest.param("name,user,password\n" + "a" * 200_000 + ",a,b\n", "is no row of", id="a field that is too long"),
+        pytest.param("name,user,password\na\n", "line 2 is no row of name,user,password", id="a column only"),
+        pytest.param("name,user,password\na\0b,a,S3CRET\n", "line 2", id="a zero"),
+    ],
+)
+def test_a_table_that_was_saved_anew_is_not_taken_for_names(
+    device: Command, tmp_path: Path, content: str, sentence: str
+) -> None:
+    names = tmp_path / "names.csv"
+    names.write_bytes(content.encode())
+    said = device("add", "--from", str(names), "--out", str(tmp_path / "out.csv"), status=2)
+    assert sentence in said
+    assert "S3CRET" not in said
+    assert said.count("\n") == 1
+    assert not list(register.listed(device.bus))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("\ufeffname,user,password\npump;1,pump;1,x\n", id="a mark at its beginning"),
+        pytest.param('"name","user","password"\r\n"pump;1","pump;1","x"\r\n', id="quotes everywhere"),
+        pytest.param("\ufeffpump;1\n# a;a;a\n", id="names with a mark"),
+    ],
+)
+def test_a_table_that_was_saved_anew_and_still_says_names_is_read(
+    device: Command, tmp_path: Path, content: str
+) -> None:
+    names, out = tmp_path / "names.csv", tmp_path / "out.csv"
+    names.write_bytes(content.encode())
+    device("add", "--from", str(names), "--out", str(out))
+    assert [row["name"] for row in rows(out)] == ["pump;1"]
+
+
+def test_what_was_written_is_read_again_as_it_is(device: Command, tmp_path: Path) -> None:
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    device("add", 'a,"b', " c ", "d;d;", "--out", str(out))
+    device("add", "--from", str(out), "--out", str(again))
+    assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link", "a link to nowhere"])
+def test_passwords_go_into_a_file_of_their_own_alone(device: Command, tmp_path: Path, kind: str) -> None:
+    out, target = tmp_path / "out.csv", tmp_path / "target.csv"
+    if kind == "a pipe":
+        os.mkfifo(out)
+    else:
+        out.symlink_to(target)
+    if kind == "a link":
+        target.write_text("before")
+    before = out.lstat().st_ino
+    assert "is a device, a pipe or a link" in device("add", "a", "--out", str(out), "--force", status=2)
+    assert out.lstat().st_ino == before
+    assert not target.exists() or target.read_text() == "before"
+
+
+def test_a_state_directory_that_is_none_is_said(device: Command, tmp_path: Path) -> None:
+    device.state = tmp_path / "a-file"
+    device.state.write_text("")
+    assert "cannot be read (Not a directory): name the directory of an installation" in device("add", "a", status=2)
 
 
 # -- taking back
@@ -238,6 +273,30 @@ def test_a_bus_that_was_set_back_learns_what_it_has_forgotten_and_nothing_else(d
     assert (found["a"].is_revoked, found["b"].is_revoked) == (False, True)
 
 
+def test_a_bus_that_was_set_back_gets_the_newer_key_again(device: Command) -> None:
+    device("add", "pump-1")
+    backup = device.keys
+    device("rotate", "--installation-key")
+    new = device.json("add", "pump-1")["devices"][0]["password"]
+    device("rotate", "--installation-key", "--finish")
+    keys, copy = device.keys, (device.state / "identity.json").read_bytes()
+    device.bus.put(IDENTITY_KEYS, backup)
+    assert identity.settle(device.bus, device.state) == device.keys == keys
+    assert (device.state / "identity.json").read_bytes() == copy
+    assert device.proves("pump-1", new) == 1
+
+
+def test_a_copy_that_is_older_than_the_bus_is_renewed(device: Command) -> None:
+    device("add", "pump-1")
+    copy = device.state / "identity.json"
+    before = copy.read_bytes()
+    device("rotate", "--installation-key")
+    after = copy.read_bytes()
+    copy.write_bytes(before)
+    device("credentials", "pump-1")
+    assert copy.read_bytes() == after != before
+
+
 def test_damaged_documents_are_restored_from_their_copies(device: Command) -> None:
     password = device.json("add", "good")["devices"][0]["password"]
     device("revoke", "bad")
@@ -246,6 +305,45 @@ def test_damaged_documents_are_restored_from_their_copies(device: Command) -> No
     assert device.json("credentials", "good")["password"] == password
     assert device.json("show", "bad")["revoked"]
     assert device.bus.get(REVOCATIONS) is not None
+
+
+def test_a_shard_of_which_there_is_no_copy_is_left_as_it_is_and_said(device: Command) -> None:
+    """It must not become an empty one: that would let in whoever stood there."""
+    device.bus.put_raw(f"revoked.{shard_of('thief')}", b"{oops")
+    said: list[str] = []
+    identity.settle(device.bus, device.state, said.append)
+    device("add", "somebody")
+    device("revoke", "somebody")
+    entry = device.bus.entry(REVOKED, shard_of("thief"))
+    assert entry is not None
+    assert entry.value == b"{oops"
+    assert len(said) == 1
+    assert f"'revoked.{shard_of('thief')}' on the control bus is damaged, and {device.state}" in said[0]
+
+
+@pytest.mark.parametrize("file", ["revoked.json", "identity.json"])
+def test_a_revocation_counts_although_a_copy_is_damaged(device: Command, file: str) -> None:
+    device("add", "pump-1")
+    (device.state / file).write_bytes(b"{{")
+    said = device("revoke", "pump-1", status=1 if file == "revoked.json" else 0)
+    assert register.entries(device.bus, ["pump-1"])["pump-1"].is_revoked
+    if file == "revoked.json":
+        assert "The control bus has that" in said
+        assert f"{device.state / file} is damaged" in said
+
+
+def test_a_revocation_counts_although_the_disk_is_full(device: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tidegate.machine.private_files.write_private_file", full)
+        said = device("revoke", "thief", status=1)
+    assert f"{device.state / 'revoked.json'} cannot be written (No space left on device): make room" in said
+    assert said.count("\n") == 1
+    assert register.entries(device.bus, ["thief"])["thief"].is_revoked
+    device("revoke", "thief")
+    assert b"thief" in (device.state / "revoked.json").read_bytes()
 
 
 def test_a_register_that_cannot_be_read_is_said(device: Command) -> None:

@@ -15,6 +15,7 @@ from tidegate.model.credentials import (
     Keys,
     Proof,
     is_derived,
+    newest,
     password_of,
     verify,
 )
@@ -98,3 +99,33 @@ def test_nobody_sees_a_secret_by_looking_at_a_key() -> None:
 def test_a_key_that_is_none_is_not_read(content: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(content, type=Key)
+
+
+ROTATING = KEYS.rotated(OTHER)
+OF_BEFORE = [Keys(current=KEY), Keys(current=OTHER, previous=KEY), Keys(current=OTHER)]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        pytest.param(KEYS, ROTATING, id="a rotation has begun"),
+        pytest.param(ROTATING, ROTATING.finished(), id="a rotation is finished"),
+        pytest.param(KEYS, ROTATING.finished(), id="a whole rotation"),
+        pytest.param(ROTATING.finished(), ROTATING.finished().rotated(KEY), id="a key that was there before"),
+        pytest.param(OF_BEFORE[0], OF_BEFORE[1], id="without revisions, a rotation has begun"),
+        pytest.param(OF_BEFORE[1], OF_BEFORE[2], id="without revisions, a rotation is finished"),
+        pytest.param(KEYS, KEYS, id="the same"),
+    ],
+)
+def test_of_two_copies_of_the_keys_the_newer_counts_wherever_it_stands(older: Keys, newer: Keys) -> None:
+    assert newest(older, newer) == newest(newer, older) == newer
+
+
+def test_keys_of_which_nobody_knows_the_newer_are_both_kept() -> None:
+    with pytest.raises(UserError, match="neither says which is newer"):
+        newest(OF_BEFORE[0], OF_BEFORE[2])
+
+
+def test_keys_of_before_there_were_revisions_are_read() -> None:
+    content = msgspec.json.encode({"current": KEY})
+    assert msgspec.json.decode(content, type=Keys) == KEYS

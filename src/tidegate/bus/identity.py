@@ -8,15 +8,14 @@ import secrets
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from tidegate.bus.client import Bus
-from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED, UNREADABLE
+from tidegate.bus.copies import read_copy, write_copy
+from tidegate.bus.documents import IDENTITY_KEYS, REVOCATIONS, REVOKED
 from tidegate.bus.key_value import Entry
-from tidegate.machine.private_files import write_private
-from tidegate.model.credentials import SECRET_BYTES, Key, Keys
+from tidegate.model.credentials import SECRET_BYTES, Key, Keys, newest
 from tidegate.model.errors import DamagedDocumentError, UserError
 from tidegate.model.registration import Revocation, newer, shard_of
 
@@ -25,13 +24,16 @@ REVOKED_FILE = "revoked.json"
 _KEY_ID = string.ascii_lowercase + string.digits
 _KEY_ID_LENGTH = 6
 
-T = TypeVar("T")
 Revoked = dict[str, Revocation]
+Say = Callable[[str], None]
 
 
-def settle(bus: Bus, state: Path) -> Keys:
-    """Whatever the bus lacks of both is there afterwards. Whoever starts the parts of a machine calls this."""
-    settle_revoked(bus, state)
+def settle(bus: Bus, state: Path, say: Say = lambda _: None) -> Keys:
+    """Whatever the bus lacks of both is there afterwards. Whoever starts the parts of a machine calls this.
+
+    What cannot be restored is left as it is, and said.
+    """
+    settle_revoked(bus, state, say)
     return settle_keys(bus, state)
 
 
@@ -39,20 +41,24 @@ def settle(bus: Bus, state: Path) -> Keys:
 
 
 def settle_keys(bus: Bus, state: Path) -> Keys:
-    """Those on the bus; where it has none, those of the copy; where there is no copy, new ones."""
+    """The newer of those on the bus and those of the copy are in both afterwards; where there are none, new ones."""
+    copied = _copied_keys(state)
+
+    def settled(there: Keys | None) -> Keys:
+        if there is None or copied is None:
+            return there or copied or Keys(current=new_key())
+        return newest(there, copied)
+
     try:
-        found = bus.get(IDENTITY_KEYS)
+        keys = bus.change(IDENTITY_KEYS, settled)
     except DamagedDocumentError:
-        copy = _copied_keys(state)
-        if copy is None:
+        if copied is None:
             raise
-        bus.put(IDENTITY_KEYS, copy)
-        return copy
-    if found is None:
-        wanted = _copied_keys(state) or Keys(current=new_key())
-        found = bus.change(IDENTITY_KEYS, lambda there: there or wanted) or wanted
-    _copy_keys(found, state)
-    return found
+        bus.put(IDENTITY_KEYS, copied)
+        return copied
+    assert keys is not None
+    _copy_keys(keys, state)
+    return keys
 
 
 def rotate_key(bus: Bus, state: Path) -> Keys:
@@ -64,7 +70,7 @@ def rotate_key(bus: Bus, state: Path) -> Keys:
                 f"The rotation from key {keys.previous.id} to key {keys.current.id} is not finished: give every device "
                 "its new password, then finish it with 'tidegate device rotate --installation-key --finish'."
             )
-        return Keys(current=new_key(), previous=keys.current)
+        return keys.rotated(new_key())
 
     return _changed_keys(bus, state, rotated)
 
@@ -75,7 +81,7 @@ def finish_key_rotation(bus: Bus, state: Path) -> Keys:
     def finished(keys: Keys) -> Keys:
         if keys.previous is None:
             raise UserError("No key is being rotated: begin with 'tidegate device rotate --installation-key'.")
-        return Keys(current=keys.current)
+        return keys.finished()
 
     return _changed_keys(bus, state, finished)
 
@@ -94,34 +100,44 @@ def _changed_keys(bus: Bus, state: Path, step: Callable[[Keys], Keys]) -> Keys:
 
 
 def _copied_keys(state: Path) -> Keys | None:
-    return _copy(state / KEYS_FILE, Keys)
+    return read_copy(state / KEYS_FILE, Keys)
 
 
 def _copy_keys(keys: Keys, state: Path) -> None:
-    path = state / KEYS_FILE
-    content = msgspec.json.format(msgspec.json.encode(keys))
-    if not path.exists() or path.read_bytes() != content:
-        write_private(path, content)
+    """Unless somebody who was faster has copied newer ones."""
+    copied = _copied_keys(state)
+    if copied is None or (copied != keys and newest(keys, copied) == keys):
+        write_copy(state / KEYS_FILE, msgspec.json.format(msgspec.json.encode(keys)))
 
 
 # -- revocations
 
 
-def settle_revoked(bus: Bus, state: Path) -> None:
+def settle_revoked(bus: Bus, state: Path, say: Say) -> None:
     """What the bus lacks of the copy is put there, and those who watch it are told; then the copy has all of it."""
     copied: dict[str, Revoked] = {}
-    for name, revocation in (_copy(state / REVOKED_FILE, Revoked) or {}).items():
+    for name, revocation in _copied_revoked(state).items():
         copied.setdefault(shard_of(name), {})[name] = revocation
     stored = bus.entries(REVOKED)
     index = _index(bus)
     for shard in sorted({*copied, *stored}):
-        entry = stored.get(shard)
+        entry, wanted = stored.get(shard), copied.get(shard, {})
         there = None if entry is None else _decoded(shard, entry)
-        if there is None or _merged(there, copied.get(shard, {})) != there:
-            _restore(bus, shard, copied.get(shard, {}))
+        if there is None and not wanted:
+            say(_unrestored(shard, state))
+        elif there is None or _merged(there, wanted) != there:
+            _restore(bus, shard, wanted)
         elif entry is not None and index.get(shard) != entry.revision:
             tell_shard(bus, shard)
     copy_revoked(bus, state)
+
+
+def _unrestored(shard: str, state: Path) -> str:
+    """An empty shard in its place would let in whoever was thrown out."""
+    return (
+        f"The document {REVOKED.key_of(shard)!r} on the control bus is damaged, and {state / REVOKED_FILE} has no "
+        "copy of it: run this where its copy is, or delete the document and revoke its names again."
+    )
 
 
 def _restore(bus: Bus, shard: str, copied: Revoked) -> None:
@@ -165,20 +181,15 @@ def tell_shard(bus: Bus, shard: str) -> None:
 
 
 def copy_revoked(bus: Bus, state: Path) -> None:
-    path, found = state / REVOKED_FILE, Revoked()
-    for revoked in bus.all(REVOKED).values():
-        found.update(revoked)
-    content = msgspec.json.encode(found)
-    if path.read_bytes() != content if path.exists() else found:
-        write_private(path, content)
+    """With what only the copy has: of a shard that cannot be read, or by somebody who was faster."""
+    found = Revoked()
+    for shard, entry in bus.entries(REVOKED).items():
+        found.update(_decoded(shard, entry) or {})
+    copied = _copied_revoked(state)
+    found = _merged(found, copied)
+    if found != copied:
+        write_copy(state / REVOKED_FILE, msgspec.json.encode(found))
 
 
-def _copy(path: Path, kind: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): let its owner run this.") from None
-    except UNREADABLE as error:
-        raise UserError(f"{path} is damaged ({error}): restore it from a backup, or delete it to do without.") from None
+def _copied_revoked(state: Path) -> Revoked:
+    return read_copy(state / REVOKED_FILE, Revoked) or {}

@@ -26,5 +26,9 @@ def load_installation(state_directory: Path) -> Installation:
             f"No running installation in {state_directory}: start one with 'tidegate up', or name its directory with "
             "--state."
         ) from None
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read ({error.strerror}): name the directory of an installation of yours with --state."
+        ) from None
     except msgspec.DecodeError as error:
         raise UserError(f"{path} is damaged ({error}): restart 'tidegate up', which writes it anew.") from None

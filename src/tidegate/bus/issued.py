@@ -2,6 +2,7 @@
 
 import csv
 import io
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -71,10 +72,24 @@ def read_issued(path: Path) -> Credentials:
 
 def check_place(path: Path, *, force: bool) -> None:
     """Before anything is issued, whether there will be a place for it."""
-    if path.is_dir() or not path.parent.is_dir():
+    try:
+        kind = _kind(path)
+    except OSError as error:
+        raise UserError(f"--out {path} cannot be written ({error.strerror}): name another file.") from None
+    if kind == stat.S_IFDIR or not path.parent.is_dir():
         raise UserError(f"--out {path} cannot be written: name a file in a directory that exists.")
-    if path.exists() and not force:
+    if kind not in (None, stat.S_IFREG):
+        raise UserError(f"--out {path} is a device, a pipe or a link, and would be replaced: name a file of its own.")
+    if kind is not None and not force:
         raise UserError(f"--out {path} exists: name another file, or overwrite it with --force.")
+
+
+def _kind(path: Path) -> int | None:
+    """Of what is there, without following it elsewhere."""
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def save_issued(path: Path, rows: Iterable[Issued]) -> None:

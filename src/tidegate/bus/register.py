@@ -1,10 +1,11 @@
 """The register of devices on the control bus: changed for many names at once, shard by shard.
 
 Each shard is changed by compare-and-set, and again where somebody else was faster. A command that was interrupted may
-be given again: what is done already stays as it is.
+be given again: what is done already stays as it is. A step may be applied more than once to a name, so it says what
+shall be, and never how much more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tidegate.bus.client import Bus, Stored
@@ -19,6 +20,7 @@ SHARD_BYTES_MAX = 1_000_000
 # How many names are done, of how many.
 Progress = Callable[[int, int], None]
 Step = Callable[[Entry], Entry]
+_NamedStep = Callable[[str, Entry], Entry]
 
 
 class Listed(NamedTuple):
@@ -28,14 +30,14 @@ class Listed(NamedTuple):
 
 def change(bus: Bus, names: Sequence[str], step: Step, progress: Progress | None = None) -> dict[str, Entry]:
     """Apply a step to each name; what is kept of each then, in the order of the names."""
-    found: dict[str, Entry] = dict.fromkeys(names, Entry())
-    done = 0
-    for shard, group in _by_shard(found).items():
-        found.update(_change_shard(bus, shard, group, step))
-        done += len(group)
-        if progress is not None:
-            progress(done, len(found))
-    return found
+    return _change(bus, names, lambda _, entry: step(entry), progress)
+
+
+def raise_generations(
+    bus: Bus, generations: Mapping[str, int], now_s: float, grace_s: float, progress: Progress | None = None
+) -> dict[str, Entry]:
+    """Rotate each name to its generation, unless it is there already or revoked."""
+    return _change(bus, generations, lambda name, entry: entry.rotated_to(generations[name], now_s, grace_s), progress)
 
 
 def entries(bus: Bus, names: Iterable[str]) -> dict[str, Entry]:
@@ -55,6 +57,17 @@ def listed(bus: Bus) -> Iterator[Listed]:
             yield Listed(name, Entry(registered.get(name), revoked.get(name)))
 
 
+def _change(bus: Bus, names: Iterable[str], step: _NamedStep, progress: Progress | None) -> dict[str, Entry]:
+    found: dict[str, Entry] = dict.fromkeys(names, Entry())
+    done = 0
+    for shard, group in _by_shard(found).items():
+        found.update(_change_shard(bus, shard, group, step))
+        done += len(group)
+        if progress is not None:
+            progress(done, len(found))
+    return found
+
+
 def _by_shard(names: Iterable[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name in names:
@@ -62,12 +75,12 @@ def _by_shard(names: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def _change_shard(bus: Bus, shard: str, names: Sequence[str], step: Step) -> dict[str, Entry]:
+def _change_shard(bus: Bus, shard: str, names: Sequence[str], step: _NamedStep) -> dict[str, Entry]:
     while True:
         registered, revoked = bus.stored(REGISTER, shard), bus.stored(REVOKED, shard)
         before_registered: dict[str, Registered] = {} if registered is None else registered.value
         before_revoked: dict[str, Revocation] = {} if revoked is None else revoked.value
-        after = {name: step(Entry(before_registered.get(name), before_revoked.get(name))) for name in names}
+        after = {name: step(name, Entry(before_registered.get(name), before_revoked.get(name))) for name in names}
         now_registered = {
             **before_registered,
             **{name: one.registered for name, one in after.items() if one.registered},

@@ -2,8 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,15 +15,15 @@ from tidegate.bus.installation import load_installation
 from tidegate.bus.issued import Issued, issued
 from tidegate.cli.device_handing import check_out, hand_out
 from tidegate.cli.device_names import Count, From, Names, Prefix, named
+from tidegate.cli.device_register import changed, opened, revoke_on_bus
+from tidegate.cli.device_rotating import rotate_devices, rotate_key
 from tidegate.cli.options import STATE, AsJson, State
 from tidegate.gateway.identity.hashing import hashed
 from tidegate.model.credentials import Keys
 from tidegate.model.device_words import counted, described, described_fully, lines, state_of
 from tidegate.model.devices import check_device
-from tidegate.model.errors import UserError
-from tidegate.model.installation import Installation
+from tidegate.model.errors import TidegateError, UserError
 from tidegate.model.registration import Entry
-from tidegate.report.progress import Progress
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A device or an application.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write names and passwords there (CSV, mode 0600).")]
@@ -73,8 +71,9 @@ def add(
     wanted = named(names, from_, count, prefix)
     check_out(wanted, out, force, as_json)
     now_s = time.time()
-    with _opened(state) as (bus, keys, installation):
-        found = _changed(bus, state, wanted, lambda entry: entry.added(now_s, note), "adding devices")
+    with opened(state) as (bus, keys, installation):
+        found = changed(bus, wanted, lambda entry: entry.added(now_s, note), "adding devices")
+        identity.copy_revoked(bus, state)
     hand_out(_issued(keys, found), out, as_json, installation, "added")
 
 
@@ -88,7 +87,7 @@ def credentials(name: Name, state: State = STATE, as_json: AsJson = False) -> No
       tidegate device credentials pump-1 --json
     """
     check_device(name)
-    with _opened(state) as (bus, keys, _):
+    with opened(state) as (bus, keys, _):
         entry = register.entries(bus, [name])[name]
     if entry.is_revoked:
         raise UserError(f"{name} is revoked and has no password: 'tidegate device add {name}' gives it a new one.")
@@ -111,13 +110,14 @@ def revoke(names: Names = None, from_: From = None, state: State = STATE, as_jso
       tidegate device revoke --from stolen.txt
     """
     wanted = named(names, from_)
-    now_s = time.time()
-    with _opened(state) as (bus, _, _):
-        _changed(bus, state, wanted, lambda entry: entry.revoked(now_s), "revoking")
+    with Bus(load_installation(state).control_urls) as bus:
+        trouble = revoke_on_bus(bus, state, wanted)
     if as_json:
         typer.echo(msgspec.json.encode({"revoked": wanted}))
     else:
         typer.echo(f"{counted(wanted)} revoked: gateways refuse and disconnect from now on.")
+    if trouble is not None:
+        raise TidegateError(f"The control bus has that, and its copy in the state directory has not: {trouble}")
 
 
 @app.command()
@@ -149,19 +149,15 @@ def rotate(
     if installation_key:
         if names or from_:
             raise UserError("--installation-key is about all devices: leave the names out.")
-        _rotate_key(state, finish)
+        with opened(state) as (bus, _, _):
+            rotate_key(bus, state, finish=finish)
         return
     if finish:
         raise UserError("--finish belongs to --installation-key: the old password of a device ends by itself.")
     wanted = named(names, from_)
     check_out(wanted, out, force, as_json)
-    now_s = time.time()
-    with _opened(state) as (bus, keys, installation):
-        revoked = [name for name, entry in register.entries(bus, wanted).items() if entry.is_revoked]
-        if revoked:
-            raise UserError(f"{counted(revoked)} revoked: 'tidegate device add' gives a new password.")
-        found = _changed(bus, state, wanted, lambda entry: entry.rotated(now_s, grace), "rotating")
-    hand_out(_issued(keys, found), out, as_json, installation, "rotated")
+    with opened(state) as (bus, keys, installation):
+        rotate_devices(bus, keys, installation, wanted, state=state, grace_s=grace, out=out, as_json=as_json)
 
 
 @app.command(name="list")
@@ -236,37 +232,5 @@ def _password() -> bytes:
     return found
 
 
-@contextmanager
-def _opened(state: Path) -> Iterator[tuple[Bus, Keys, Installation]]:
-    """The bus, with keys and revocations as they have to be there."""
-    installation = load_installation(state)
-    with Bus(installation.control_urls) as bus:
-        yield bus, identity.settle(bus, state), installation
-
-
-def _changed(
-    bus: Bus, state: Path, names: Sequence[str], step: Callable[[Entry], Entry], doing: str
-) -> dict[str, Entry]:
-    with Progress(doing) as progress:
-        found = register.change(bus, names, step, lambda done, all_: progress.update(f"{done:,} of {all_:,}"))
-    identity.copy_revoked(bus, state)
-    return found
-
-
 def _issued(keys: Keys, found: dict[str, Entry]) -> list[Issued]:
     return [issued(keys.current, name, entry.generation) for name, entry in found.items()]
-
-
-def _rotate_key(state: Path, finish: bool) -> None:
-    with _opened(state) as (bus, _, _):
-        if finish:
-            keys = identity.finish_key_rotation(bus, state)
-            typer.echo(f"Only passwords of key {keys.current.id} count from now on; others are disconnected.")
-            return
-        keys = identity.rotate_key(bus, state)
-    previous = keys.previous.id if keys.previous is not None else "none"
-    typer.echo(
-        f"New passwords are made with key {keys.current.id}; those of key {previous} count until it is finished.\n"
-        "Make them with 'tidegate device add --from NAMES --out FILE', give them to the devices, then finish with\n"
-        "'tidegate device rotate --installation-key --finish'."
-    )

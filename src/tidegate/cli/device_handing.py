@@ -23,6 +23,11 @@ def check_out(names: Sequence[str], out: Path | None, force: bool, as_json: bool
 def hand_out(rows: Sequence[Issued], out: Path | None, as_json: bool, installation: Installation, done: str) -> None:
     if out is not None:
         save_issued(out, rows)
+    tell(rows, out, as_json, installation, done)
+
+
+def tell(rows: Sequence[Issued], out: Path | None, as_json: bool, installation: Installation, done: str) -> None:
+    """What has become of them, and the passwords unless a file has them."""
     if as_json:
         shown = {"devices": [{"name": one.name} for one in rows] if out is not None else rows}
         typer.echo(msgspec.json.encode(shown | {"out": None if out is None else str(out)}))

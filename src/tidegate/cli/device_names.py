@@ -1,18 +1,25 @@
 """Which devices a command is about: named, in a file, or numbered."""
 
 import csv
+import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidegate.bus.issued import COLUMNS
-from tidegate.model.devices import check_device, numbered
+from tidegate.model.credentials import SCHEME
+from tidegate.model.devices import DEVICE_BYTES_MAX, check_device, numbered
 from tidegate.model.errors import UserError
 
 NAMES_MAX = 10_000_000
+_PASSWORD = f"{SCHEME}."
+# The name and the user of a device are the same; or the columns' own names, whatever is between them.
+_ROW = re.compile(r'"?(?:(.+?)"?[,;|\t]"?\1|name"?[,;|\t]"?user)"?[,;|\t]', re.IGNORECASE)
+_ROW_MAX = 2 * DEVICE_BYTES_MAX + 16
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Devices or applications.")]
 From = Annotated[
@@ -44,24 +51,63 @@ def named(
 
 def _in_file(file: str) -> list[str]:
     where = "standard input" if file == "-" else file
+    found = []
+    for number, name in _lines(file, where):
+        try:
+            check_device(name)
+        except UserError as error:
+            raise UserError(f"{where}, line {number}: {error}") from None
+        found.append(name)
+    return found
+
+
+def _lines(file: str, where: str) -> Iterator[tuple[int, str]]:
+    """Names with the numbers of their lines; of a file that --out has written, its first column."""
+    text = _text(file)
+    if _columns(text.partition("\n")[0].strip("\r")) == COLUMNS:
+        yield from _first_column(text, where)
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        name = line.strip(" \t\r")
+        if not name or name.startswith("#"):
+            continue
+        # A spreadsheet has saved it anew. A password is no part of a name, nor of a message.
+        if _PASSWORD in name or _ROW.match(name[:_ROW_MAX]):
+            raise UserError(
+                f"{where}, line {number} looks like a row with a password, and not like a name: give a name per line, "
+                f"or a file that begins with {','.join(COLUMNS)} and has commas."
+            )
+        yield number, name
+
+
+def _first_column(text: str, where: str) -> Iterator[tuple[int, str]]:
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in rows:
+            if row and len(row) != len(COLUMNS):
+                raise csv.Error(f"it has {len(row)} columns")
+            if row and rows.line_num > 1:
+                yield rows.line_num, row[0]
+    except csv.Error as error:
+        raise UserError(
+            f"{where}, line {rows.line_num} is no row of {','.join(COLUMNS)} ({error}): name a file as --out wrote it."
+        ) from None
+
+
+def _columns(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(next(csv.reader([line]), ()))
+    except csv.Error:
+        return ()
+
+
+def _text(file: str) -> str:
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        lines = content.decode().split("\n")
+        return content.decode("utf-8-sig")  # spreadsheets begin with a mark
     except FileNotFoundError:
         raise UserError(f"--from {file} does not exist: name a file with a name per line.") from None
     except OSError as error:
         raise UserError(f"--from {file} cannot be read ({error.strerror}): name a readable file.") from None
     except UnicodeDecodeError:
         raise UserError(f"--from {file} is no text in UTF-8: save it as that.") from None
-    if lines[0].strip() == ",".join(COLUMNS):  # a file that this command has written
-        lines = ["", *(row[0] for row in csv.reader(lines[1:]) if row)]
-    found = []
-    for number, line in enumerate(lines, 1):
-        name = line.strip(" \t\r")
-        if name and not name.startswith("#"):
-            try:
-                check_device(name)
-            except UserError as error:
-                raise UserError(f"{where}, line {number}: {error}") from None
-            found.append(name)
-    return found

@@ -109,7 +109,8 @@ def tidegate(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status; nothing but a fault of Tidegate's own is raised."""
     try:
-        given = None if arguments is None else list(arguments)
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        _check_text(given)
         status = app(args=given, prog_name="tidegate", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
@@ -126,6 +127,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """What could neither be printed nor stored."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"The argument {argument!a:.80} is no text in UTF-8: use other characters.") from None
 
 
 def _refuse(error: BaseException) -> int:

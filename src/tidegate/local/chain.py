@@ -98,7 +98,7 @@ class Chain:
         save_installation(self.installation, self.state)
         self._bus = self._connect()
         self._quick_bus = self._connect(timeout_s=BUS_S_MAX)
-        self.keys = identity.settle(self._bus, self.state)
+        self.keys = identity.settle(self._bus, self.state, self._say)
         self._nodes = Nodes(
             self.parts,
             self._start_node,

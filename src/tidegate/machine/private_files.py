@@ -1,7 +1,7 @@
 """Files and directories that only their owner may read: credentials, addresses, data."""
 
-import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 from tidegate.model.errors import UserError
@@ -22,11 +22,13 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_private_file(path: Path, content: bytes) -> None:
-    """The same in a directory that others may read."""
-    partial = path.with_name(path.name + ".partial")
-    with contextlib.suppress(FileNotFoundError):
-        partial.unlink()
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    partial.replace(path)
+    """The same in a directory that others may read. Two who write it at once do not meet: the last one counts."""
+    descriptor, name = tempfile.mkstemp(prefix=".tidegate-", suffix=".partial", dir=path.parent)  # its mode is 0600
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -43,14 +43,32 @@ class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """New passwords are made with the current key; those of the previous one count until its rotation is finished."""
+    """New passwords are made with the current key; those of the previous one count until its rotation is finished.
+
+    ``revision`` is raised at every change, so that of two copies the newer one is known.
+    """
 
     current: Key
     previous: Key | None = None
+    revision: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def __post_init__(self) -> None:
         if self.previous is not None and self.previous.id == self.current.id:
             raise UserError(f"Both keys of the installation are called {self.current.id}: give them ids that differ.")
+
+    def rotated(self, key: Key) -> "Keys":
+        return Keys(current=key, previous=self.current, revision=self.revision + 1)
+
+    def finished(self) -> "Keys":
+        return Keys(current=self.current, revision=self.revision + 1)
+
+    def follow(self, before: "Keys") -> bool:
+        """Whether these came of those by one change or several: a key that was thrown away must not come back."""
+        if self.revision != before.revision:
+            return self.revision > before.revision
+        # Keys of before there were revisions.
+        begun = before.current == self.previous
+        return begun or (before.current == self.current and before.previous is not None and self.previous is None)
 
     def find(self, key_id: bytes) -> Key | None:
         for key in (self.current, self.previous):
@@ -60,6 +78,19 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     def has(self, key_id: str) -> bool:
         return self.find(key_id.encode(errors="replace")) is not None
+
+
+def newest(there: Keys, copied: Keys) -> Keys:
+    """Of what is said and a copy that may be older or younger: the one that was changed last."""
+    if there == copied or there.follow(copied):
+        return there
+    if copied.follow(there):
+        return copied
+    raise UserError(
+        f"The control bus has key {there.current.id} and its copy identity.json has key {copied.current.id}, and "
+        "neither says which is newer: move identity.json away to keep the one of the bus, or delete the document "
+        "'identity-keys' there to restore the copy."
+    )
 
 
 class Proof(NamedTuple):

@@ -76,14 +76,25 @@ class Entry(msgspec.Struct, frozen=True):
         return Entry(self.registered, Revocation(lowest, now_s, True, lowest))
 
     def rotated(self, now_s: float, grace_s: float) -> "Entry":
-        """One generation on; the one before it is taken for the grace, and what is older no more."""
-        newest = self.generation
-        following = _after(newest)
-        before = self.registered or Registered(newest, now_s)
-        return Entry(
-            msgspec.structs.replace(before, generation=following),
-            Revocation(following, now_s + grace_s, False, newest),
-        )
+        """One generation on."""
+        return self if self.is_revoked else self.rotated_to(_after(self.generation), now_s, grace_s)
+
+    def rotated_to(self, generation: int, now_s: float, grace_s: float) -> "Entry":
+        """At that generation; the one before it is taken for the grace, and what is older no more.
+
+        However often it is done, it is done once, and never ends a grace later than it was promised. A name that was
+        revoked meanwhile stays so.
+        """
+        if self.is_revoked:
+            return self
+        before, revocation = self.registered or Registered(generation, now_s), self.revocation
+        registered = msgspec.structs.replace(before, generation=max(before.generation, generation))
+        ends_s = now_s + grace_s
+        if revocation is None or revocation.generation_min < generation:
+            revocation = Revocation(generation, ends_s, False, generation - 1)
+        elif revocation.generation_min == generation and ends_s < revocation.from_s:
+            revocation = msgspec.structs.replace(revocation, from_s=ends_s)
+        return Entry(registered, revocation)
 
 
 def shard_of(name: str) -> str:
