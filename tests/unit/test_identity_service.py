@@ -1,16 +1,20 @@
 """The method ``http``: a service that answers, one that is slow, one that is wrong, and what is remembered."""
 
 import asyncio
+import gzip
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tidegate.gateway.identity import verdicts
 from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
+from tidegate.gateway.identity.posting import Posts
 from tidegate.gateway.identity.settings import HttpSettings, IdentitySettings
 from tidegate.model.errors import UserError
 from tidegate.model.identity import Access, Application
@@ -25,11 +29,15 @@ class Service:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[str] = []
         self.status, self.body = 200, json.dumps({"name": "pump-1"}).encode()
+        self.extra = b""  # headers, each with its end
         self.wait = asyncio.Event()
         self.wait.set()
+        self.slow_s: Callable[[], float] = lambda: 0.0
+        self.connected = 0
         self.url = "http://127.0.0.1:9/"  # nobody answers there
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connected += 1
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 text = head.decode().lower()
@@ -37,12 +45,13 @@ class Service:
                 self.headers.append(head.decode())
                 self.asked.append(json.loads(await reader.readexactly(size)))
                 await self.wait.wait()
-                writer.write(
-                    b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (self.status, len(self.body), self.body)
-                )
+                await asyncio.sleep(self.slow_s())
+                head = b"HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n" % (self.status, self.extra, len(self.body))
+                writer.write(head + self.body)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self.connected -= 1
             writer.close()
 
 
@@ -118,6 +127,20 @@ def test_the_service_is_asked_once_and_its_answer_remembered() -> None:
         pytest.param(200, b'{"name": "a/b"}', verdicts.NO_NAME, id="a name that is two levels"),
         pytest.param(200, b'{"name": "a", "publishes": ["#/a"]}', verdicts.SERVICE_AWAY, id="a pattern that is none"),
         pytest.param(200, b'{"name": "' + b"a" * 100_000, verdicts.SERVICE_AWAY, id="without end"),
+        pytest.param(
+            200,
+            b'{"name": "a", "x": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+            verdicts.SERVICE_AWAY,
+            id="nested as deeply as fits",
+        ),
+        pytest.param(200, b'{"name": "\xff"}', verdicts.SERVICE_AWAY, id="no text"),
+        pytest.param(200, '{"name": "a"}'.encode("utf-16"), verdicts.SERVICE_AWAY, id="another encoding"),
+        pytest.param(200, b'{"name": "\\ud800"}', verdicts.SERVICE_AWAY, id="half a character"),
+        pytest.param(200, b'{"name": "a", "expires_s": 1e999}', verdicts.SERVICE_AWAY, id="an end beyond all numbers"),
+        pytest.param(200, b'{"name": "a", "expires_s": NaN}', verdicts.SERVICE_AWAY, id="an end that is no number"),
+        pytest.param(
+            200, b'{"name": "a", "expires_s": ' + b"9" * 5000 + b"}", verdicts.SERVICE_AWAY, id="an end of many digits"
+        ),
         pytest.param(200, b'{"name": "analytics"}', verdicts.NOT_BY_THIS_METHOD, id="an application of another method"),
         pytest.param(
             200,
@@ -142,6 +165,54 @@ def test_any_other_answer_lets_nobody_in(status: int, body: bytes, refused: Refu
         assert len(rig.service.asked) == (asked if is_remembered else asked + 1)
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("extra", "body"),
+    [
+        pytest.param(b"Content-Encoding: gzip\r\n", gzip.compress(b'{"name": "a"}'), id="compressed"),
+        pytest.param(b"Content-Encoding: gzip\r\n", gzip.compress(bytes(10_000_000)), id="small until it is unpacked"),
+        pytest.param(b"Content-Encoding: gzip\r\n", b'{"name": "a"}', id="said to be compressed"),
+        pytest.param(b"Content-Encoding: identity, br\r\n", b'{"name": "a"}', id="compressed after all"),
+        pytest.param(b"Content-Encoding: \xff\r\n", b'{"name": "a"}', id="in a way that nobody knows"),
+        pytest.param(b"Transfer-Encoding: rot13\r\n", b'{"name": "a"}', id="sent in a way that nobody knows"),
+        pytest.param(b"X: " + b"x" * 200_000 + b"\r\n", b'{"name": "a"}', id="with a header without end"),
+        pytest.param(b"Content-Length: 5\r\n", b'{"name": "a"}', id="of two lengths"),
+        pytest.param(b"no header\r\n", b'{"name": "a"}', id="not HTTP"),
+    ],
+)
+def test_what_nobody_asked_for_is_not_unpacked(extra: bytes, body: bytes) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.extra, rig.service.body = extra, body
+        assert await rig.ask() == verdicts.SERVICE_AWAY
+        assert "accept-encoding: identity\r\n" in rig.service.headers[0].lower()
+        rig.service.extra = b"Content-Encoding: Identity\r\n"
+        rig.service.body = b'{"name": "a"}'
+        assert isinstance(await rig.ask(), Accepted)
+
+    play(scenario)
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up_in_time() -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 X\r\nX: ")
+        while not writer.is_closing():
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+
+    async def scenario() -> None:
+        service = Service()
+        server = await asyncio.start_server(drip, "127.0.0.1", 0)
+        service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        rig = Rig(service, timeout_s=0.1, requests_max=1)
+        async with asyncio.timeout(2):
+            assert [await rig.ask("u"), await rig.ask("v")] == [verdicts.SERVICE_AWAY] * 2
+        await rig.identities.close()
+        server.close()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(scenario())
 
 
 def test_a_refusal_is_forgotten_sooner_than_a_name() -> None:
@@ -201,6 +272,77 @@ def test_a_slow_service_is_given_up_and_more_than_enough_are_sent_away_at_once()
     play(scenario, timeout_s=0.3, requests_max=2)
 
 
+def test_clients_that_leave_while_they_are_asked_about_take_no_place_with_them() -> None:
+    chance = random.Random(7)
+
+    async def scenario(rig: Rig) -> None:
+        rig.service.slow_s = lambda: chance.random() * 0.02
+        for number in range(500):
+            task = asyncio.create_task(rig.ask(f"u{number}"))
+            for _ in range(chance.randrange(12)):
+                await asyncio.sleep(0)
+            await asyncio.sleep(chance.choice((0, 0, 0.001, 0.004)))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(0.5)
+        found = await asyncio.gather(*(rig.ask(f"v{number}") for number in range(8)))
+        assert [type(one) for one in found] == [Accepted] * 8
+        assert rig.service.connected <= 8
+
+    play(scenario, timeout_s=0.3, requests_max=8)
+
+
+def test_a_request_may_be_given_up_at_any_step_of_its_way() -> None:
+    async def scenario(rig: Rig) -> None:
+        posts = Posts(rig.service.url, httpx.create_ssl_context(trust_env=False), 0.5)
+        given_up = 0
+        for steps in range(200):
+            for _ in range(2):  # over a new connection, and over one that was kept
+                task = asyncio.create_task(posts.post(b"{}", {}))
+                for _ in range(steps % 50):
+                    await asyncio.sleep(0)
+                task.cancel()
+                given_up += isinstance((await asyncio.gather(task, return_exceptions=True))[0], BaseException)
+            assert (await posts.post(b"{}", {})).content == rig.service.body
+        assert given_up > 50
+        await posts.close()
+        await asyncio.sleep(0.05)
+        assert rig.service.connected == 0
+
+    play(scenario)
+
+
+def test_an_answer_counts_although_its_client_has_left() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.wait.clear()
+        impatient = asyncio.create_task(rig.ask())
+        while not rig.service.asked:
+            await asyncio.sleep(0.001)
+        impatient.cancel()
+        again = asyncio.create_task(rig.ask())
+        await asyncio.sleep(0)
+        assert await rig.ask("another") == verdicts.TOO_MANY_CHECKS
+        rig.service.wait.set()
+        assert isinstance(await again, Accepted)
+        assert isinstance(await rig.ask(), Accepted)
+        assert len(rig.service.asked) == 1
+
+    play(scenario, requests_max=1)
+
+
+def test_who_stops_while_a_request_is_under_way_does_not_wait_for_it() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.service.wait.clear()
+        task = asyncio.create_task(rig.ask())
+        while not rig.service.asked:
+            await asyncio.sleep(0.001)
+        async with asyncio.timeout(1):
+            await rig.identities.close()
+            assert await task == verdicts.SERVICE_AWAY
+
+    play(scenario, timeout_s=30)
+
+
 def test_a_service_that_is_away_lets_in_only_who_is_remembered() -> None:
     async def scenario(rig: Rig) -> None:
         assert isinstance(await rig.ask("known"), Accepted)
@@ -232,6 +374,46 @@ def test_what_is_remembered_has_a_bound() -> None:
         assert len(rig.service.asked) == 5
 
     play(scenario, cached_max=3)
+
+
+def test_refusals_push_nobody_out_who_was_let_in() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert isinstance(await rig.ask("known"), Accepted)
+        for status in (401, 404):
+            rig.service.status = status
+            for number in range(10):
+                assert isinstance(await rig.ask(f"{status} {number}"), Refused)
+        rig.service.status = 503
+        asked = len(rig.service.asked)
+        assert isinstance(await rig.ask("known"), Accepted)
+        assert await rig.ask("404 9") == verdicts.NOBODY_KNOWS
+        assert len(rig.service.asked) == asked
+        assert await rig.ask("401 0") == verdicts.SERVICE_AWAY, "refusals have a bound as well"
+
+    play(scenario, cached_max=3)
+
+
+def test_who_is_no_longer_let_in_is_refused_although_once_remembered() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert isinstance(await rig.ask(), Accepted)
+        rig.now_s += 60
+        rig.service.status = 401
+        assert [await rig.ask(), await rig.ask()] == [verdicts.WRONG] * 2
+        assert len(rig.service.asked) == 2
+
+    play(scenario)
+
+
+def test_nothing_is_remembered_where_that_is_not_wanted() -> None:
+    async def scenario(rig: Rig) -> None:
+        for _ in range(2):
+            assert isinstance(await rig.ask(), Accepted)
+        rig.service.status = 401
+        for _ in range(2):
+            assert await rig.ask() == verdicts.WRONG
+        assert len(rig.service.asked) == 4
+
+    play(scenario, cache_s=0, refused_cache_s=0)
 
 
 def test_a_password_that_is_no_text_is_wrong_and_nobody_is_asked() -> None:

@@ -152,6 +152,64 @@ def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, head: bytes, b
 PUBLIC = pem(RSA_KEY)
 
 
+def signed(body: bytes) -> str:
+    """Whatever it says, with a good signature."""
+    return jwt.PyJWS().encode(body, SECRET, "HS256")
+
+
+@pytest.mark.parametrize("claim", ["exp", "nbf"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"1" + b"0" * 400, id="more than a float holds"),
+        pytest.param(b"-1" + b"0" * 400, id="less than a float holds"),
+        pytest.param(b"1" + b"0" * 5000, id="more digits than Python reads"),
+        pytest.param(b"1e999", id="infinite by a long way"),
+        pytest.param(b"Infinity", id="infinite"),
+        pytest.param(b"-Infinity", id="infinitely long ago"),
+        pytest.param(b"NaN", id="no number"),
+        pytest.param(b"true", id="yes"),
+        pytest.param(b"null", id="nothing"),
+        pytest.param(b'"1000060"', id="a number as text"),
+        pytest.param(b"[1000060]", id="a list"),
+        pytest.param(b"{}", id="a table"),
+        pytest.param(b"[" * 5000 + b"]" * 5000, id="nested as deeply as fits"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(files: Path, claim: str, said: bytes) -> None:
+    judges = identities(files, secret=str(files / "secret"), algorithms=("HS256",))
+    good = {"exp": b"1000060", "nbf": b"0"}
+    for times, expected in ((good, Accepted), ({**good, claim: said}, Refused)):
+        body = b'{"sub": "pump-1", "exp": %b, "nbf": %b}' % (times["exp"], times["nbf"])
+        assert isinstance(judged(judges, shown(signed(body))), expected)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.integers(10**308, 10**320) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+CLAIMS = st.sampled_from(["sub", "exp", "nbf", "iat", "iss", "aud", "jti", "device"])
+
+
+@given(
+    said=st.dictionaries(CLAIMS, JSON),
+    head=st.dictionaries(st.sampled_from(["kid", "typ", "crit", "b64", "x5c"]), JSON),
+)
+def test_no_claims_raise_although_they_are_signed(
+    tmp_path_factory: pytest.TempPathFactory, said: dict[str, Any], head: dict[str, Any]
+) -> None:
+    directory = tmp_path_factory.mktemp("keys")
+    (directory / "secret").write_text(SECRET)
+    for settings in ({}, {"issuer": "us", "audience": "tidegate", "name_claim": "device"}):
+        judges = identities(directory, secret=str(directory / "secret"), algorithms=("HS256",), **settings)
+        parts = ({"alg": "HS256", **head}, {"sub": "pump-1", "exp": NOW_S + 60, **said})
+        text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+        code = hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest()
+        found = judges.judge(shown(f"{text}.{base64.urlsafe_b64encode(code).decode().rstrip('=')}"), NOW_S)
+        assert isinstance(found, Accepted | Refused)
+
+
 def test_issuer_and_audience_are_looked_at_where_they_are_chosen(files: Path) -> None:
     judges = identities(files, "rsa.pem", algorithms=("RS256",), issuer="us", audience="tidegate", name_claim="device")
     good = {"iss": "us", "aud": ["tidegate", "x"], "device": "valve-1"}

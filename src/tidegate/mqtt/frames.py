@@ -26,8 +26,6 @@ _DISCONNECT: Final = 14
 _AUTH: Final = 15
 # CONNACK, SUBACK, UNSUBACK and PINGRESP are a broker's to say; a second CONNECT is nobody's.
 _BROKERS_ALONE: Final = 1 << 1 | 1 << 2 | 1 << 9 | 1 << 11 | 1 << 13
-# CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ are a device's.
-_DEVICES_ALONE: Final = 1 << 1 | 1 << 8 | 1 << 10 | 1 << 12
 # Reason codes of MQTT 5.
 _MALFORMED: Final = 0x81
 _PROTOCOL_ERROR: Final = 0x82
@@ -313,7 +311,7 @@ class FrameScanner:
                 self.kinds |= QOS_2
             self.cost += 1 + ((end - position) >> _CREDIT_BYTES_SHIFT)
         else:
-            if not self._judge(data, first, body, end):
+            if self._from_device and not self._judge(data, first, body, end):
                 return False
             self.pings += kind == _PINGREQ
             if kind == _PUBACK:
@@ -410,11 +408,9 @@ class FrameScanner:
             return self._fail("wildcard as a topic level", _TOPIC_INVALID)
         return True
 
-    def _judge(self, data: bytes, first: int, body: int, end: int) -> bool:  # noqa: PLR0911
-        """Any packet but PUBLISH. A broker is trusted with all but what only a device may say."""
+    def _judge(self, data: bytes, first: int, body: int, end: int) -> bool:
+        """Any packet of a device but PUBLISH."""
         kind, flags = first >> 4, first & 0x0F
-        if not self._from_device:
-            return not 1 << kind & _DEVICES_ALONE or self._fail("protocol error", _PROTOCOL_ERROR)
         if self._ended or 1 << kind & _BROKERS_ALONE:
             return self._fail("protocol error", _PROTOCOL_ERROR)
         # PUBREL, SUBSCRIBE and UNSUBSCRIBE have the flags 0010. MQTT 3.1 allows a duplicate and a QoS there.

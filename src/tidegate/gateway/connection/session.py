@@ -63,7 +63,9 @@ _FILTERS = _bits(packets.SUBSCRIBE, packets.UNSUBSCRIBE)
 _ACKS = _bits(packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP)
 _SUBACKS = _bits(packets.SUBACK, packets.UNSUBACK)
 _PONG = _bits(packets.PINGRESP)
-_CONNACK = _bits(packets.CONNACK)
+# What no broker may say, and what it may not say twice.
+_DEVICES_ALONE = _bits(packets.CONNECT, packets.SUBSCRIBE, packets.UNSUBSCRIBE, packets.PINGREQ)
+_NOT_ANY_MORE = _DEVICES_ALONE | _bits(packets.CONNACK)
 _IN_STEPS = _bits(packets.PUBREC, packets.PUBREL, packets.PUBCOMP) | QOS_2
 _BEFORE_CONNACK = _bits(packets.AUTH, packets.DISCONNECT)
 # Packets for which a chunk is taken apart: the gateway has a say in them, or has to look closer.
@@ -399,7 +401,7 @@ class Session:
             self.in_flight.counted_down(scanner.expecting, scanner.confirmed)
         if kinds & _IN_STEPS:
             self.in_flight.follow_down(data)
-        if not is_first and kinds & _CONNACK:
+        if kinds & (_DEVICES_ALONE if is_first else _NOT_ANY_MORE):
             self._fail("broken by the broker", UNSPECIFIED)
             return b""
         if scanner.refused:

@@ -7,13 +7,13 @@
     401, 403: refused    404: not known, the next method is asked    anything else, or nothing in time: come again
 
 A slow service delays those who need it, and of them no more than ``requests_max`` at a time; who comes beyond that is
-told at once to come again.
+told at once to come again. What was asked is asked to its end, whether or not the client still waits: an answer that
+comes is remembered, and who asks the same meanwhile waits for the same answer.
 """
 
 import asyncio
 import secrets
 import ssl
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -23,6 +23,8 @@ import msgspec
 
 from tidegate.gateway.identity.files import UNCHANGED, Reread, WatchedFiles
 from tidegate.gateway.identity.methods import Answer, Plain
+from tidegate.gateway.identity.posting import Posts, Reply
+from tidegate.gateway.identity.remembering import Memory
 from tidegate.gateway.identity.settings import HttpSettings
 from tidegate.gateway.identity.verdicts import (
     SERVICE_AWAY,
@@ -36,7 +38,6 @@ from tidegate.gateway.identity.verdicts import (
 from tidegate.model.errors import UserError
 from tidegate.model.identity import Patterns
 
-ANSWER_BYTES_MAX = 65_536
 _OK, _NOT_KNOWN = 200, 404
 _REFUSED = (401, 403)
 
@@ -58,21 +59,24 @@ class Service(Plain):
     def __init__(self, settings: HttpSettings, clock: Callable[[], float], *, strict: bool = True) -> None:
         self._settings, self._clock = settings, clock
         self._header = WatchedFiles([settings.header], read_header, strict=strict) if settings.header else None
-        self._verify = _trusting(settings.ca) if settings.ca else True
-        self._client: httpx.AsyncClient | None = None
+        verify = _trusting(settings.ca) if settings.ca else httpx.create_ssl_context(trust_env=False)
+        self._posts = Posts(settings.url, verify, settings.timeout_s)
         self._secret = secrets.token_bytes(16)
-        self._remembered: OrderedDict[bytes, tuple[float, Remembered]] = OrderedDict()
-        self._asking = 0
+        # Two, so that whoever tries passwords pushes nobody out who was let in.
+        self._known: Memory[Known] = Memory(settings.cached_max)
+        self._others: Memory[Refused | None] = Memory(settings.cached_max)
+        self._asking: dict[bytes, asyncio.Task[Remembered]] = {}
 
     def find(self, presented: Presented, now_s: float) -> Answer:
         question = _question(presented)
         if question is None:
             return WRONG
         digest = blake2b(question, key=self._secret, digest_size=16).digest()
-        until_s, answer = self._remembered.get(digest, (0.0, None))
-        if now_s < until_s:
-            return answer
-        if self._asking >= self._settings.requests_max:
+        if self._known.has(digest, now_s):
+            return self._known[digest]
+        if self._others.has(digest, now_s):
+            return self._others[digest]
+        if digest not in self._asking and len(self._asking) >= self._settings.requests_max:
             return TOO_MANY_CHECKS
         return Later(partial(self._ask, question, digest))
 
@@ -80,59 +84,44 @@ class Service(Plain):
         return UNCHANGED if self._header is None else self._header.look()
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        under_way = list(self._asking.values())
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._posts.close()
 
     async def _ask(self, question: bytes, digest: bytes) -> Remembered:
-        self._asking += 1
+        """The client's end ends the waiting, not the request."""
+        task = self._asking.get(digest)
+        if task is None:
+            task = asyncio.create_task(self._answer(question, digest))
+            self._asking[digest] = task
+            task.add_done_callback(lambda _: self._asking.pop(digest))
+        await asyncio.wait((task,))
+        return SERVICE_AWAY if task.cancelled() else task.result()
+
+    async def _answer(self, question: bytes, digest: bytes) -> Remembered:
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        own = {} if self._header is None else self._header.value
+        if own is None:
+            return SERVICE_AWAY  # the header could not be read yet
+        headers |= own
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                answer = await self._answer(question)
-        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError, TimeoutError, ValueError, UserError):
+            answer = _said(await self._posts.post(question, headers))
+        except Exception:  # whatever a service does, or what stands in between: it has not answered
             return SERVICE_AWAY
-        finally:
-            self._asking -= 1
         self._remember(digest, answer)
         return answer
 
-    async def _answer(self, question: bytes) -> Remembered:
-        own = {} if self._header is None else self._header.value
-        if own is None:
-            raise ValueError("the header could not be read yet")
-        headers = {"Content-Type": "application/json", **own}
-        async with self._opened().stream("POST", self._settings.url, content=question, headers=headers) as response:
-            if response.status_code in _REFUSED:
-                return WRONG
-            if response.status_code == _NOT_KNOWN:
-                return None
-            if response.status_code != _OK:
-                raise ValueError(f"status {response.status_code}")
-            content = b""
-            async for part in response.aiter_bytes():
-                content += part
-                if len(content) > ANSWER_BYTES_MAX:
-                    raise ValueError("too long an answer")
-        return _known(content)
-
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            most = self._settings.requests_max
-            limits = httpx.Limits(max_connections=most, max_keepalive_connections=most)
-            # The deadline is one for all of it, and the environment's proxies are none of the gateway's.
-            self._client = httpx.AsyncClient(verify=self._verify, limits=limits, timeout=None, trust_env=False)  # noqa: S113
-        return self._client
-
     def _remember(self, digest: bytes, answer: Remembered) -> None:
         now_s = self._clock()
-        until_s = now_s + (self._settings.cache_s if isinstance(answer, Known) else self._settings.refused_cache_s)
-        if isinstance(answer, Known) and answer.expires_s is not None:
-            until_s = min(until_s, answer.expires_s)
-        if until_s > now_s:
-            self._remembered[digest] = (until_s, answer)
-            self._remembered.move_to_end(digest)
-        if len(self._remembered) > self._settings.cached_max:
-            self._remembered.popitem(last=False)
+        if isinstance(answer, Known):
+            until_s = now_s + self._settings.cache_s
+            if answer.expires_s is not None:
+                until_s = min(until_s, answer.expires_s)
+            self._known.keep(digest, answer, now_s, until_s)
+        else:
+            self._others.keep(digest, answer, now_s, now_s + self._settings.refused_cache_s)
 
 
 def _question(presented: Presented) -> bytes | None:
@@ -148,8 +137,18 @@ def _question(presented: Presented) -> bytes | None:
     return msgspec.json.encode(asked)
 
 
+def _said(reply: Reply) -> Remembered:
+    if reply.status in _REFUSED:
+        return WRONG
+    if reply.status == _NOT_KNOWN:
+        return None
+    if reply.status != _OK:
+        raise ValueError(f"status {reply.status}")
+    return _known(reply.content)
+
+
 def _known(content: bytes) -> Known:
-    """``msgspec.DecodeError``, a ``ValueError``, or ``UserError`` where the service says what it should not."""
+    """Raises ``ValueError``, ``RecursionError`` or ``UserError`` where the service says what it should not."""
     said = msgspec.json.decode(content, type=Said)
     patterns = None
     if said.publishes is not None or said.subscribes is not None:

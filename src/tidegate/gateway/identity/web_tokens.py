@@ -14,6 +14,8 @@ from tidegate.gateway.identity.token_keys import TokenKey, read_keys
 from tidegate.gateway.identity.verdicts import EXPIRED, KEYS_NOT_KNOWN, WRONG, Known, Presented, Refused
 
 TOKEN_BYTES_MAX = 16_384
+# Not every version of the library that may be installed says of what is nested too deeply that it is no token.
+_NO_TOKEN = (jwt.InvalidTokenError, RecursionError)
 
 
 class WebTokens(Plain):
@@ -52,7 +54,7 @@ class WebTokens(Plain):
         """What a token says that one of the keys has signed."""
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.InvalidTokenError:
+        except _NO_TOKEN:
             return None
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in self._settings.algorithms:
@@ -75,7 +77,7 @@ class WebTokens(Plain):
                 audience=settings.audience or None,
                 options=self._options,
             )
-        except jwt.InvalidTokenError:
+        except _NO_TOKEN:
             return None
         return found
 
@@ -94,9 +96,10 @@ def looks_like_token(password: bytes) -> bool:
 
 
 def _moment(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return float(value)
-    except OverflowError:
+        moment_s = float(value)
+    except OverflowError:  # JSON's whole numbers have no bound
         return None
+    return moment_s if math.isfinite(moment_s) else None
