@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from certificates import Authority
 from tidegate.gateway.identity import verdicts
 from tidegate.gateway.identity.judging import Accepted, Identities, Presented, Refused
 from tidegate.gateway.identity.posting import Posts
@@ -207,7 +209,9 @@ def test_an_answer_that_comes_byte_by_byte_is_given_up_in_time() -> None:
         service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         rig = Rig(service, timeout_s=0.1, requests_max=1)
         async with asyncio.timeout(2):
-            assert [await rig.ask("u"), await rig.ask("v")] == [verdicts.SERVICE_AWAY] * 2
+            for user in ("u", "v"):
+                assert await rig.ask(user) == verdicts.SERVICE_AWAY
+                await asyncio.sleep(0.2)
         await rig.identities.close()
         server.close()
         await asyncio.sleep(0.05)
@@ -266,6 +270,7 @@ def test_a_slow_service_is_given_up_and_more_than_enough_are_sent_away_at_once()
         assert await rig.ask("another") == verdicts.TOO_MANY_CHECKS
         assert asyncio.get_running_loop().time() - begun_s < 0.1
         assert await asyncio.gather(*tasks) == [verdicts.SERVICE_AWAY] * 2
+        await asyncio.sleep(0.2)
         rig.service.wait.set()
         assert isinstance(await rig.ask("another"), Accepted)
 
@@ -421,6 +426,60 @@ def test_a_password_that_is_no_text_is_wrong_and_nobody_is_asked() -> None:
         assert await rig.ask(password=b"\xff") == verdicts.WRONG
         assert await rig.ask(password=None) != verdicts.WRONG
         assert [one["password"] for one in rig.service.asked] == [None]
+
+    play(scenario)
+
+
+def test_only_a_service_that_the_authority_vouches_for_is_asked_and_leaving_costs_no_place(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*authority.sign("service"))
+
+    async def scenario() -> None:
+        service = Service()
+        server = await asyncio.start_server(service.serve, "127.0.0.1", 0, ssl=tls)
+        service.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/who"
+        trusting, doubting = Rig(service, ca=str(authority.certificate)), Rig(service, ca=str(other.certificate))
+        assert await doubting.ask() == verdicts.SERVICE_AWAY
+        assert not service.asked
+        for steps in range(60):
+            task = asyncio.create_task(trusting.ask(f"{steps} steps"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        found = await asyncio.gather(*(trusting.ask(f"u{number}") for number in range(4)))
+        assert [type(one) for one in found] == [Accepted] * 4
+        await trusting.identities.close()
+        await doubting.identities.close()
+        server.close()
+        await asyncio.sleep(0.05)
+        assert service.connected == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_service_that_never_begins_to_speak_keeps_no_connection() -> None:
+    async def scenario(rig: Rig) -> None:
+        connected = []
+
+        async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connected.append(True)
+            while await reader.read(1000):
+                pass
+            connected.pop()
+            writer.close()
+
+        server = await asyncio.start_server(hang, "127.0.0.1", 0)
+        rig.service.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        hung = Rig(rig.service, timeout_s=0.1, requests_max=4)
+        for batch in range(3):
+            found = await asyncio.gather(*(hung.ask(f"{batch} {number}") for number in range(4)))
+            assert found == [verdicts.SERVICE_AWAY] * 4
+            await asyncio.sleep(0.3)
+        assert not connected
+        await hung.identities.close()
+        server.close()
 
     play(scenario)
 

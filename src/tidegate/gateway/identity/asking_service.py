@@ -38,6 +38,7 @@ from tidegate.gateway.identity.verdicts import (
 from tidegate.model.errors import UserError
 from tidegate.model.identity import Patterns
 
+GRACE_S = 0.05  # a request that is given up makes room for another before its client hears of it
 _OK, _NOT_KNOWN = 200, 404
 _REFUSED = (401, 403)
 
@@ -97,8 +98,8 @@ class Service(Plain):
             task = asyncio.create_task(self._answer(question, digest))
             self._asking[digest] = task
             task.add_done_callback(lambda _: self._asking.pop(digest))
-        await asyncio.wait((task,))
-        return SERVICE_AWAY if task.cancelled() else task.result()
+        done, _ = await asyncio.wait((task,), timeout=self._settings.timeout_s + GRACE_S)
+        return task.result() if done and not task.cancelled() else SERVICE_AWAY
 
     async def _answer(self, question: bytes, digest: bytes) -> Remembered:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}

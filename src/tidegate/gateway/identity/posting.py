@@ -1,19 +1,22 @@
 """Requests to somebody's own service: one deadline for all of a request, one bound for its answer.
 
-Whatever is cancelled inside httpx at the wrong moment keeps its place in the pool of connections for ever (seen with
-httpcore 1.0.9). So no two requests share a pool: each takes a client with one connection from those that lie idle, and
-gives it back only after a good end. Anything else, its own deadline too, ends the client with the request.
+What is cancelled inside httpx may keep its place in the pool of connections for ever, or its socket if that was still
+being connected (seen with httpcore 1.0.9). So no two requests share a pool: each takes a client with one connection
+from those that lie idle, and gives it back only after a good end; anything else ends the client with the request. And
+while it connects, only httpx's own deadline counts, once for TCP and once for TLS: that one leaves nothing behind.
 """
 
 import asyncio
 import ssl
 from collections.abc import Mapping
+from typing import Any
 
 import httpx
 import msgspec
 
 ANSWER_BYTES_MAX = 65_536
 _OK = 200
+_CONNECTED = "http11.send_request_headers.started"
 _ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 
@@ -33,10 +36,18 @@ class Posts:
 
     async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
         """``ValueError`` where the answer is none; ``TimeoutError``, and what httpx raises, where there is none."""
+        ends_s = asyncio.get_running_loop().time() + self._timeout_s
         client = self._idle.pop() if self._idle else self._made()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                reply = await self._reply(client, content, headers)
+            async with asyncio.timeout(None) as deadline:
+
+                async def trace(event: str, _info: Any) -> None:
+                    if event == _CONNECTED:
+                        deadline.reschedule(ends_s)
+
+                watched = {"trace": trace}
+                request = client.build_request("POST", self._url, content=content, headers=headers, extensions=watched)
+                reply = await _reply(client, request)
         except BaseException:
             await client.aclose()
             raise
@@ -47,17 +58,21 @@ class Posts:
         while self._idle:
             await self._idle.pop().aclose()
 
-    async def _reply(self, client: httpx.AsyncClient, content: bytes, headers: Mapping[str, str]) -> Reply:
-        async with client.stream("POST", self._url, content=content, headers=headers) as response:
-            if response.status_code != _OK:
-                return Reply(response.status_code)
-            if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-                raise ValueError("a compressed answer, which nobody asked for")
-            return Reply(_OK, await _bounded(response))
-
     def _made(self) -> httpx.AsyncClient:
         # The environment's proxies are none of the gateway's.
-        return httpx.AsyncClient(verify=self._verify, limits=_ONE, timeout=None, trust_env=False)  # noqa: S113
+        return httpx.AsyncClient(verify=self._verify, limits=_ONE, timeout=self._timeout_s, trust_env=False)
+
+
+async def _reply(client: httpx.AsyncClient, request: httpx.Request) -> Reply:
+    response = await client.send(request, stream=True)
+    try:
+        if response.status_code != _OK:
+            return Reply(response.status_code)
+        if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            raise ValueError("a compressed answer, which nobody asked for")
+        return Reply(_OK, await _bounded(response))
+    finally:
+        await response.aclose()
 
 
 async def _bounded(response: httpx.Response) -> bytes:
