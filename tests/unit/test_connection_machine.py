@@ -350,3 +350,20 @@ def test_a_client_of_the_broker_beside_others_has_identifiers_of_its_own() -> No
     said = parse(0x10, to_broker(machine.reached())[2:], 4, properties_max=8)
     assert isinstance(said, Connect)
     assert (said.client_id, said.password) == (b"u/pump", b"p")
+
+
+def test_what_waits_on_a_topic_that_is_not_its_own_any_more_goes_nowhere() -> None:
+    machine = Connection(terms(credits_max=1.0, credits_per_s=0.01), 0.0)
+    machine.device_data(connect(), 0.0)
+    machine.judged(PUMP)
+    machine.turned(True, 0.0)
+    machine.way_made(None)
+    machine.chosen(A, None, 0.0)
+    machine.reached()
+    machine.broker_data(ACCEPTED, 0.0)
+    machine.device_data(encode(Publish(topic=b"telemetry/pump/a", payload=b"1", qos=1, packet_id=1), 4) * 3, 1.0)
+    assert machine.holds
+    narrow = AccessRules(Access(devices=Patterns(publishes=("telemetry/{device}/b",))))
+    found = Accepted(name="pump", method="derived", rights=narrow.rights_of_device("pump"), generation=1)
+    assert Do.CLOSE_DEVICE in machine.judged_again(found, 1.0)
+    assert b"telemetry/pump/a" not in to_broker(machine.device_lost(2.0))

@@ -122,6 +122,10 @@ class Hold:
                 break
         return released
 
+    def publishes(self) -> list[bytes]:
+        """Those that wait, in their order."""
+        return [held.packet for held in self._queue if held.qos != _CONTROL]
+
     def take_expired(self) -> list[bytes]:
         """Publishes that expired while they waited, once."""
         expired, self._expired = self._expired, []

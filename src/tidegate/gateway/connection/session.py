@@ -34,7 +34,7 @@ from tidegate.model.advice import ADVICE_TOPIC
 from tidegate.model.limits import LimitMet
 from tidegate.mqtt import packets, properties
 from tidegate.mqtt.client import PINGREQ
-from tidegate.mqtt.frames import QOS_2, FrameScanner, count_filters, frames_of
+from tidegate.mqtt.frames import QOS_2, FrameScanner, count_filters, frame_size, frames_of
 from tidegate.mqtt.violations import (
     MALFORMED,
     NOT_AUTHORIZED,
@@ -189,7 +189,7 @@ class Session:
         return data
 
     def renew_rights(self, rights: Rights) -> bool:
-        """Other rights from now on. Whether what is subscribed is still among them."""
+        """Other rights from now on. Whether what is subscribed, and what waits, is still among them."""
         if rights.is_like(self._rights):
             return True
         self._rights = rights
@@ -198,6 +198,9 @@ class Session:
         self._device_frames.allow(rights.may_publish)
         self._broker_frames.allow(rights.may_subscribe)
         self._filters.rights = rights
+        waiting = [packets.text_at(packet, frame_size(packet, 0)[0]) for packet in self.passing.hold.publishes()]
+        if not all(rights.may_publish(topic) for topic in waiting if topic):
+            return False
         return all(self._filters.is_allowed(name) for name in self.subscribed.filters())
 
     def unacknowledged_s(self, now_s: float) -> float:
