@@ -21,7 +21,7 @@ NAMES = ("a", "b", "ab")
 
 
 def matches(topic_filter: str, topic: bytes) -> bool:
-    return bool(compile_filter(topic_filter).fullmatch(topic))
+    return bool(topic_filter) and bool(compile_filter(topic_filter).fullmatch(topic))
 
 
 STRANGE = "zz"

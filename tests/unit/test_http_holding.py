@@ -74,7 +74,7 @@ def test_a_line_passes_in_order_at_its_rate_and_leaves_nothing_behind() -> None:
         (held,) = here.http.held(time.monotonic())
         assert (held.client_id, held.reason, held.publishes) == ("eager", "its own rate", 5)
         assert (here.counters.held, here.counters.held_total) == (5, 5)
-        here.look()
+        await here.look()
         told = here.state("")
         assert ([one.client_id for one in told.most_held], told.held_clients) == (["eager"], {"its own rate": 1})
         await asyncio.gather(*waiting)
