@@ -94,7 +94,8 @@ def test_a_clock_that_is_set_back_stops_nothing(policy: str, back_s: float, held
     stepped.at_s -= back_s
     for fleet in (plain, stepped):
         fleet.rounds(80, devices=400)
-    # A policy that swings as widely as gradient2 may seem not to work at any moment, clock or no clock.
+    # Known fault: a clock that is set back may make the loop take back working advice of gradient2 (6 of 26 runs; none
+    # without a step). Left out here, not excused.
     assume(stepped.was_contradicted == plain.was_contradicted)
     assert stepped.age_s <= plain.age_s + 10.0, "the flood is met all the same"
     for fleet in (plain, stepped):
