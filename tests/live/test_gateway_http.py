@@ -238,3 +238,14 @@ def test_http_speaks_tls_as_well(judging: Running) -> None:
     body = json.dumps({"value": 1, "note": "x" * 40_000}).encode()
     for sent in (READING, body):
         assert post(judging.address_of("https"), "web-1", bearer, sent, tls=mistrusting).status == 204
+
+
+@pytest.mark.parametrize(("name", "body"), [("odd name", READING), ("web-1", b'{"value":1,"x":' + b"[" * 20_000)])
+def test_what_a_broker_or_a_parser_would_choke_on_is_refused_and_others_go_on(
+    judging: Running, name: str, body: bytes
+) -> None:
+    """One connection to the broker serves everybody who comes by HTTP: what it hangs up on must not reach it."""
+    here = judging.here
+    quoted = name.replace(" ", "%20")
+    assert post(judging.http, quoted, own(here, name), body).status == 400
+    assert post(judging.http, "web-1", own(here, "web-1")).status == 204

@@ -94,7 +94,7 @@ def test_a_clock_that_is_set_back_stops_nothing(policy: str, back_s: float, held
     stepped.at_s -= back_s
     for fleet in (plain, stepped):
         fleet.rounds(80, devices=400)
-    # Known fault, left out and not excused: where the clock is set back a fresh check begins in the middle of the swings
+    # Known fault, left out and not excused: where the clock is set back a fresh check begins in the middle of swings
     # of gradient2, and its working advice may be taken back (6 of 26 runs; without a step never, in 400 rounds).
     assume(policy != "gradient2" or stepped.was_contradicted == plain.was_contradicted)
     assert stepped.age_s <= plain.age_s + 10.0, "the flood is met all the same"
